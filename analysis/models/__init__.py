@@ -1,0 +1,1 @@
+"""Contention models, one file each."""

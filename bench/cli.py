@@ -1,0 +1,75 @@
+"""The console: one module of ``bench.commands`` a command, found by listing the folder.
+
+A command module has ``SUMMARY`` (one line), ``EPILOG`` (examples), ``add_arguments(parser)`` and
+``run(args) -> int``. It imports nothing heavy at its top, so that ``--help`` stays quick.
+"""
+
+import argparse
+import importlib
+import os
+import pkgutil
+import signal
+import sys
+from collections.abc import Sequence
+
+import bench.commands
+from bench.errors import PagestormError
+
+EXIT_CODES = """exit codes: 0 done; 1 a measurement failed or a threshold was crossed; 2 usage or
+configuration; 3 the host cannot give what was required; 130 interrupted"""
+
+
+def command_names() -> list[str]:
+    """Names of the commands, from the folder."""
+    found = (module.name for module in pkgutil.iter_modules(bench.commands.__path__))
+    return sorted(name for name in found if not name.startswith("_"))
+
+
+def program_name() -> str:
+    """The form the program was invoked in, so that what it prints can be pasted."""
+    first = sys.argv[0] if sys.argv else ""
+    return "pagestorm" if os.path.basename(first) == "pagestorm" else "python -m bench"  # noqa: PTH119 - pathlib costs start-up time
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Build the argument parser from the command modules."""
+    parser = argparse.ArgumentParser(
+        prog=program_name(),
+        description="Measure what this host's memory does, and which remedy pays.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in command_names():
+        module = importlib.import_module(f"bench.commands.{name}")
+        subparser = subparsers.add_parser(
+            name.replace("_", "-"),
+            help=module.SUMMARY,
+            description=module.SUMMARY,
+            epilog=f"examples:\n{module.EPILOG.format(prog=program_name())}\n\n{EXIT_CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    args = make_parser().parse_args(argv)
+    try:
+        code = args.run(args)
+        sys.stdout.flush()
+        return int(code)
+    except PagestormError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the console's own last word
+        if error.remedy:
+            print(f"  -> {error.remedy}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader went away (head, less): not a failure of ours; keep Python from complaining.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,1 @@
+"""Sweeps shipped with the package, one TOML a preset."""

@@ -1,0 +1,59 @@
+"""Sizes, rates and durations as people write them. KiB/MiB/GiB are powers of 1024, GB/s is 1e9 B/s."""
+
+import re
+
+from bench.errors import UsageError
+
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?)?[bB]?\s*$")
+_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|m|min|h)?\s*$")
+_EXPONENT = {"k": 1, "m": 2, "g": 3, "t": 4}
+_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    None: 1.0,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``64MiB``, ``64M`` or ``64m`` (all binary), or ``4096``. ``MB`` is binary too."""
+    match = _SIZE.match(text)
+    if match is None:
+        raise UsageError(f"not a size: {text!r}", "write a number of bytes, or 64KiB, 256MiB, 1GiB")
+    unit = match[2]
+    value = float(match[1]) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
+    if value != int(value):
+        raise UsageError(f"not a whole number of bytes: {text!r}")
+    return int(value)
+
+
+def format_size(n_bytes: int) -> str:
+    """Shortest exact form: ``1GiB``, ``1536MiB``, ``4160B``. ``parse_size`` reads it back."""
+    for exponent, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if n_bytes and n_bytes % 1024**exponent == 0:
+            return f"{n_bytes // 1024**exponent}{unit}"
+    return f"{n_bytes}B"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``500ms``, ``5s``, ``2m``, ``1h`` or a bare number of seconds."""
+    match = _DURATION.match(text)
+    if match is None:
+        raise UsageError(f"not a duration: {text!r}", "write 500ms, 30s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def format_duration(seconds: float) -> str:
+    """Two significant parts at most: ``850ms``, ``12.5s``, ``3m20s``, ``1h05m``."""
+    if seconds < 1:
+        return f"{seconds * 1e3:.0f}ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f}us"
+    if seconds < 60:
+        return f"{seconds:.3g}s"
+    if seconds < 3600:
+        return f"{int(seconds) // 60}m{int(seconds) % 60:02d}s"
+    return f"{int(seconds) // 3600}h{int(seconds) % 3600 // 60:02d}m"
