@@ -1,4 +1,4 @@
-"""Sizes, rates and durations as people write them. KiB/MiB/GiB are powers of 1024, GB/s is 1e9 B/s."""
+"""Sizes and durations as people write them. KiB/MiB/GiB are powers of 1024."""
 
 import re
 

@@ -1,0 +1,111 @@
+"""File formats, metadata keys, units and versions: what writer and reader must agree on.
+
+The output directory holds ``journal.ndjson`` (append-only, fsync'd, one JSON object a line),
+``pyperf.json`` (written whole, atomically), ``host.json`` and ``plan.toml``.
+
+Journal lines, by ``kind``:
+
+``start``   the run begins or resumes: ``schema``, ``time``, ``boot_id``, ``host_digest``,
+            ``plan_digest``, ``version``, ``argv``, ``resumed``.
+``sample``  one mix run once: ``block``, ``round``, ``attempt``, ``mix`` (its name), ``time``, and
+            the worker's response (``SAMPLE_FIELDS``).
+``block``   a block closed: ``block``, ``round``, ``attempt``, ``status`` (``ok``, ``rejected`` or
+            ``failed``), ``reason``. Samples count only once their block closed ``ok``: a block that
+            a kill cut off has no such line, and is run again.
+``end``     the run is over: ``status`` (``done``, ``interrupted``, ``budget``), ``time``.
+"""
+
+from dataclasses import dataclass
+
+# Version history of the journal and of the ps_* metadata
+# 1  2026-11-30  first
+SCHEMA = 1
+
+JOURNAL = "journal.ndjson"
+PYPERF = "pyperf.json"
+HOST = "host.json"
+PLAN = "plan.toml"
+
+# ---- worker protocol: one JSON object on stdin, one on stdout -----------------------------------
+# Request:  {"schema", "mix": name of the mix, "files": {digest: path}, "place": [[cpu, ...] an
+#            actor], "nodes": [[node, ...] an actor] or null, "seed", "window_s", "warm_s",
+#            "min_passes", "fixed_passes", "deadline_s", "check", "probes": bool}
+# Response: the fields below, or {"schema", "error": {"kind": "skip" | "fail", "stage", "message"}}.
+# A skip is what the host cannot give; it carries the reason and never becomes a number.
+SAMPLE_FIELDS = (
+    "window_s",  # length of the window
+    "deadline_hit",  # closed by the deadline before min_passes
+    "actors",  # list of ACTOR_FIELDS objects, in the mix's order
+    "pools",  # {name: {"wait_s", "takes", "puts", "blocked"}}
+    "where",  # {"pingpong_before_ns", "pingpong_after_ns", "state", "adds_per_ns"}
+    "disturbed",  # {counter: delta over the window}, see DISTURBANCES
+    "worker",  # {"start_s", "import_s", "touch_s", "fill_s", "total_s"}: cost of the sample itself
+    "pyperf",  # pyperf's collected metadata of the worker process
+)
+ACTOR_FIELDS = (
+    "seconds",  # per pass; 0 where no progress was made
+    "passes",  # behind the value
+    "active_s",  # per pass, inside steps or tickets
+    "threads",
+    "useful_bytes",  # per pass of all threads: read + written + updated
+    "read_bytes",
+    "written_bytes",
+    "updated_bytes",
+    "bus_min_bytes",
+    "bus_max_bytes",
+    "ops",  # per pass of one thread; 0: none
+    "mapped_bytes",
+    "used_bytes",
+    "evidence",  # {"before", "after"}: {"matching", "known", "total", "wrong_node", "source"}
+    "cpus",  # [[before, after] a thread]
+    "start_skew_s",
+    "stop_skew_s",
+    "oversubscribed",
+    "steps",
+    "step_bins",  # {bin: count}, see native.bin_edges_ns
+    "max_step_s",
+    "rest_s",
+    "wait_s",
+    "courtesy_s",
+    "minor_faults",
+    "touched_bytes",
+    "switches",
+    "forced_switches",
+    "phases",  # {phase: seconds}
+    "thread_passes",  # [passes a thread]: fairness
+)
+
+
+@dataclass(frozen=True)
+class Key:
+    """One flat metadata key of a pyperf file."""
+
+    name: str
+    unit: str
+    help: str
+
+
+# Metadata of one value in pyperf.json. pyperf allows flat int, float and str only.
+KEYS = (
+    Key("ps_schema", "", "version of these keys"),
+    Key("ps_block", "", "block and round: values of one block may be paired"),
+    Key("ps_useful_bytes", "byte", "read + written + updated by all threads in one pass"),
+    Key("ps_bus_min_bytes", "byte", "memory traffic of one pass, at least"),
+    Key("ps_bus_max_bytes", "byte", "memory traffic of one pass, at most"),
+    Key("ps_seconds_per_pass", "second", "the pass behind a per-operation value"),
+    Key("ps_passes", "", "passes in the window"),
+    Key("ps_window_s", "second", "length of the window"),
+    Key("ps_evidence", "", "share of known bytes backed as the policy promises, 0 to 1"),
+    Key("ps_evidence_known", "", "share of bytes whose backing could be told, 0 to 1"),
+    Key("ps_evidence_source", "", "where the evidence is from"),
+    Key("ps_mapped_bytes", "byte", "mapping rounded up to the policy's page"),
+    Key("ps_state", "", "near, far or moved: the CPUs used, by ping-pong before and after"),
+    Key("ps_pingpong_ns", "nanosecond", "cache-line round trip before the window"),
+    Key("ps_adds_per_ns", "", "independent adds a nanosecond: a busy sibling lowers it"),
+    Key("ps_oversubscribed", "", "1 where there were more threads than CPUs"),
+    Key("ps_start_skew_s", "second", "between the first and the last thread's start"),
+    Key("ps_stop_skew_s", "second", "between the first and the last thread's stop"),
+    Key("ps_steal_s", "second", "time the hypervisor gave to others, on the CPUs used"),
+    Key("ps_disturbed", "", "what disturbed the sample, comma-separated; absent when nothing did"),
+    Key("ps_time", "", "start of the sample, UTC"),
+)
