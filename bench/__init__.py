@@ -1,1 +1,1 @@
-"""Kernels, engine and drivers of pagestorm. Imports nothing, so that analysis can use parts of it."""
+"""Kernels, engine and drivers of pagestorm; imports nothing: analysis uses parts of it."""
