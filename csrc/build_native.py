@@ -18,12 +18,16 @@ MECHANISM = (
     "control.c",
     "engine.c",
     "evidence.c",
+    "folios.c",
     "hist.c",
     "isa.c",
+    "map.c",
     "pace.c",
     "probe.c",
     "registry.c",
     "script.c",
+    "smaps.c",
+    "sysfs.c",
     "team.c",
 )
 CFLAGS = [
