@@ -63,7 +63,13 @@ def use_module(name: str) -> None:
         cached.cache_clear()
 
 
-def _text(pointer: Any) -> str:
+def load() -> None:
+    """Load the extension now rather than at first use."""
+    _module()
+
+
+def text(pointer: Any) -> str:
+    """Decode a C string or char array; empty for NULL."""
     ffi = _module().ffi
     return ffi.string(pointer).decode() if pointer else ""
 
@@ -157,14 +163,14 @@ class Footprint:
 
 def _param(row: Any) -> Param:
     kind = PARAM_KINDS[row.kind]
-    choices = tuple(_text(row.choices[i]) for i in range(row.n_choices))
+    choices = tuple(text(row.choices[i]) for i in range(row.n_choices))
     default: Value = row.default_value
     if kind == "choice":
         default = choices[row.default_value]
     elif kind == "file":
         default = ""
     return Param(
-        _text(row.name), kind, default, row.min, row.max, choices, _text(row.unit), _text(row.help)
+        text(row.name), kind, default, row.min, row.max, choices, text(row.unit), text(row.help)
     )
 
 
@@ -176,23 +182,23 @@ def _kernel(row: Any) -> Kernel:
         names = ffi.new("char[]", 256)
         lib.ps_isa_names(row.variants[i].needs, names)
         available = lib.ps_isa_has(row.variants[i].needs)
-        variants.append(Variant(_text(row.variants[i].name), _text(names), bool(available)))
+        variants.append(Variant(text(row.variants[i].name), text(names), bool(available)))
     return Kernel(
-        name=_text(row.name),
-        summary=_text(row.summary),
-        op=_text(row.op),
+        name=text(row.name),
+        summary=text(row.summary),
+        op=text(row.op),
         params=tuple(_param(row.params[i]) for i in range(row.n_params)),
         arrays=tuple(
             Array(
-                _text(row.arrays[i].name),
-                _text(row.arrays[i].element),
+                text(row.arrays[i].name),
+                text(row.arrays[i].element),
                 roles[row.arrays[i].role],
                 row.arrays[i].extent == 0,
             )
             for i in range(row.n_arrays)
         ),
         variants=tuple(variants),
-        phases=tuple(_text(row.phases[i]) for i in range(row.n_phases)),
+        phases=tuple(text(row.phases[i]) for i in range(row.n_phases)),
         sharing=("sliced", "team")[row.sharing],
         memory=("arena", "churn")[row.memory],
     )
@@ -214,7 +220,7 @@ def policies() -> Mapping[str, Policy]:
     for i in range(lib.ps_n_policies()):
         row = lib.ps_policy_at(i)
         page = lib.ps_policy_page(row)
-        found.append(Policy(_text(row.name), _text(row.summary), page, bool(row.hugetlb)))
+        found.append(Policy(text(row.name), text(row.summary), page, bool(row.hugetlb)))
     found.sort(key=lambda policy: (policy.page_bytes, policy.hugetlb))
     return {policy.name: policy for policy in found}
 
@@ -238,7 +244,7 @@ def policy_available(name: str) -> str:
     policy(name)
     why = _module().ffi.new("char[]", 256)
     code = _module().lib.ps_policy_available(_row("policy", name), why)
-    return _text(why) or os.strerror(code) if code else ""
+    return text(why) or os.strerror(code) if code else ""
 
 
 def _row(kind: str, name: str) -> Any:
@@ -246,7 +252,7 @@ def _row(kind: str, name: str) -> Any:
     count, at = getattr(lib, _COUNT[kind]), getattr(lib, f"ps_{kind}_at")
     for i in range(count()):
         row = at(i)
-        if _text(row.name) == name:
+        if text(row.name) == name:
             return row
     raise KeyError(name)
 
@@ -386,7 +392,7 @@ def footprint(actor: Actor, nodes: Sequence[int] | None = None) -> Footprint:
     count, why = ffi.new("uint32_t *"), ffi.new("char[]", 256)
     code = lib.ps_plan_actor(spec.actors, used, mapped, count, why)
     if code:
-        raise UsageError(_text(why) or f"{actor.kernel}: {os.strerror(code)}")
+        raise UsageError(text(why) or f"{actor.kernel}: {os.strerror(code)}")
     n = count[0]
     return Footprint(tuple(used[i] for i in range(n)), tuple(mapped[i] for i in range(n)))
 
@@ -396,7 +402,7 @@ def accepts(actor: Actor) -> str:
     spec = _Spec(Mix((replace(actor, role="measured", script=()),)), None, None, 0)
     why = _module().ffi.new("char[]", 256)
     code = _module().lib.ps_accepts(spec.actors, why)
-    return _text(why) or os.strerror(code) if code else ""
+    return text(why) or os.strerror(code) if code else ""
 
 
 # ---- running -------------------------------------------------------------------------------------
@@ -457,7 +463,7 @@ def run(
     n_threads = sum(actor.threads for actor in mix.actors)
     cap = 1 << 20
     paths = [ffi.new("char[]", os.fsencode(path)) for path in probes]
-    text = ffi.new("char[]", 2 * len(paths) * cap if paths else 1)
+    contents = ffi.new("char[]", 2 * len(paths) * cap if paths else 1)
     lengths = ffi.new("uint64_t[]", max(1, 2 * len(paths)))
     pointers = ffi.new("char *[]", paths or [ffi.NULL])
     c_mix = ffi.new("ps_mix *")
@@ -468,7 +474,7 @@ def run(
     c_mix.deadline_ns = int(settings.deadline_s * 1e9)
     c_mix.keep, c_mix.check = keep, settings.check
     c_mix.probe_paths, c_mix.n_probes = ffi.cast("char const *const *", pointers), len(paths)
-    c_mix.probe_text, c_mix.probe_cap, c_mix.probe_bytes = text, cap, lengths
+    c_mix.probe_text, c_mix.probe_cap, c_mix.probe_bytes = contents, cap, lengths
     result = ffi.new("ps_result *")
     actors = ffi.new("ps_actor_result[]", len(mix.actors))
     threads = ffi.new("ps_thread_result[]", n_threads)
@@ -476,14 +482,15 @@ def run(
     result.actors, result.threads, result.pools = actors, threads, pools
     code = lib.ps_run(c_mix, result)
     if code:
-        message = _text(result.why) or os.strerror(code)
-        stage = _text(result.stage)
+        message = text(result.why) or os.strerror(code)
+        stage = text(result.stage)
         if code in _REFUSALS and stage in _SKIP_STAGES:
             raise RefusedError(message, stage)
         raise RunFailedError(message, stage)
     n = len(paths)
     read = [
-        bytes(ffi.buffer(text + i * cap, lengths[i])).decode(errors="replace") for i in range(2 * n)
+        bytes(ffi.buffer(contents + i * cap, lengths[i])).decode(errors="replace")
+        for i in range(2 * n)
     ]
     return RawRun(
         window_s=result.window_ns * 1e-9,

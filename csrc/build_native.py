@@ -85,10 +85,3 @@ def make_ffi(
         extra_link_args=["-pthread", *extra_cflags],
     )
     return ffi
-
-
-def __getattr__(name: str) -> FFI:
-    # Built on demand: tests import this file for its functions alone.
-    if name == "ffi":
-        return make_ffi()
-    raise AttributeError(name)
