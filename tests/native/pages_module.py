@@ -2,10 +2,10 @@
 
 import importlib.util
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,6 +52,7 @@ void *mmap(void *where, size_t bytes, int protection, int flags, int file, long 
 int munmap(void *start, size_t bytes);
 int mprotect(void *start, size_t bytes, int protection);
 int madvise(void *start, size_t bytes, int advice);
+int capset(void *header, const void *data);
 int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 """
 
@@ -69,6 +70,7 @@ def build(folder: Path) -> SimpleNamespace:
     ffi.set_source(
         "_pages",
         "#include <sys/mman.h>\n#include <sys/prctl.h>\n"
+        + "int capset(void *header, const void *data);\n"  # libc exports it, no header has it
         + builder.registry_source([], [path.stem for path in policies]),
         sources=[str(path) for path in [*(CSRC / name for name in SOURCES), *policies]],
         include_dirs=[str(CSRC)],
@@ -196,7 +198,8 @@ def setting(path: Path, value: str) -> Iterator[None]:
         path.write_text(before)
 
 
-def temporary_build() -> Iterator[Pages]:
+@cache
+def load() -> Pages:
+    """The module, built once a test run."""
     with tempfile.TemporaryDirectory(prefix="pages-test-") as folder:
-        sys.stdout.flush()
-        yield Pages(build(Path(folder)))
+        return Pages(build(Path(folder)))
