@@ -4,12 +4,13 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from cffi import FFI
 
 ROOT = Path(__file__).parents[2]
@@ -196,6 +197,39 @@ def setting(path: Path, value: str) -> Iterator[None]:
         yield
     finally:
         path.write_text(before)
+
+
+def choose(path: Path, value: str) -> AbstractContextManager[None]:
+    """The same, or a skip where the kernel has no such setting."""
+    if not path.exists():
+        pytest.skip(f"this kernel has no {path}")
+    return setting(path, value)
+
+
+@contextmanager
+def only_64k_pages() -> Iterator[None]:
+    """64 KiB transparent pages switched on, every larger size off."""
+    with ExitStack() as stack:
+        for kib in (128, 256, 512, 1024, 2048):
+            stack.enter_context(choose(THP / f"hugepages-{kib}kB/enabled", "never"))
+        stack.enter_context(choose(THP / "hugepages-64kB/enabled", "madvise"))
+        yield
+
+
+def pool_folder(name: str) -> Path:
+    """Where the kernel shows a hugetlb pool."""
+    return POOLS / {"2m": "hugepages-2048kB", "1g": "hugepages-1048576kB"}[name]
+
+
+@contextmanager
+def reserve(name: str, n_pages: int) -> Iterator[None]:
+    """That many more pages in a pool, or a skip."""
+    pool = pool_folder(name) / "nr_hugepages"
+    wanted = int(pool.read_text()) + n_pages if pool.exists() else 0
+    with choose(pool, str(wanted)):
+        if int(pool.read_text()) < wanted:
+            pytest.skip(f"the kernel finds no {n_pages} free pages for the {name} pool")
+        yield
 
 
 @cache

@@ -4,10 +4,21 @@ import errno
 import mmap
 import os
 import subprocess
-from contextlib import ExitStack
 
 import pytest
-from pages_module import MIB, PAGE, PMD, POOLS, THP, as_nobody, in_child, load, setting
+from pages_module import (
+    MIB,
+    PAGE,
+    PMD,
+    THP,
+    as_nobody,
+    choose,
+    in_child,
+    load,
+    only_64k_pages,
+    pool_folder,
+    reserve,
+)
 
 SIZE = 64 * MIB
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -28,39 +39,16 @@ def thp(pages):
         pytest.skip("written for PMDs of 2 MiB")
 
 
-def choose(path, value):
-    """A context that sets a kernel setting, or skips where the kernel has none."""
-    if not path.exists():
-        pytest.skip(f"this kernel has no {path}")
-    return setting(path, value)
-
-
 @pytest.fixture
-def mthp64k(pages):
-    """64 KiB transparent pages switched on, every larger size off."""
-    with ExitStack() as stack:
-        for kib in (128, 256, 512, 1024, 2048):
-            stack.enter_context(choose(THP / f"hugepages-{kib}kB/enabled", "never"))
-        stack.enter_context(choose(THP / "hugepages-64kB/enabled", "madvise"))
+def mthp64k():
+    with only_64k_pages():
         yield
 
 
-def reserve(name, n_pages):
-    """A context with that many more pages in a pool."""
-    pool = POOLS / {"2m": "hugepages-2048kB", "1g": "hugepages-1048576kB"}[name] / "nr_hugepages"
-    wanted = int(pool.read_text()) + n_pages if pool.exists() else 0
-    context = choose(pool, str(wanted))
-    stack = ExitStack()
-    stack.enter_context(context)
-    if int(pool.read_text()) < wanted:
-        stack.close()
-        pytest.skip(f"no {n_pages} free {name} pages to reserve")
-    return stack
-
-
 def free_pages(name):
-    pool = POOLS / {"2m": "hugepages-2048kB", "1g": "hugepages-1048576kB"}[name]
-    free, reserved = (int((pool / f"{key}_hugepages").read_text()) for key in ("free", "resv"))
+    free, reserved = (
+        int((pool_folder(name) / f"{key}_hugepages").read_text()) for key in ("free", "resv")
+    )
     return free - reserved
 
 
