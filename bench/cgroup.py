@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.sysfs import parse_cpulist, read_int, read_text
+from bench.sysfs import entries, is_folder, parse_cpulist, read_int, read_text
 
 # Version 1 writes "no limit" as the largest page or huge-page multiple below 2^63.
 _UNLIMITED = 1 << 60
@@ -122,7 +122,7 @@ def groups(root: Path, mount: Mount, membership: str) -> list[Path]:
     parts = [part for part in path.split("/") if part]
     # "/.." means a group outside this namespace, and a missing folder one that is not shown
     # here (a container that sees only its own part): what is mounted is all that can be read.
-    if ".." in parts or not top.joinpath(*parts).is_dir():
+    if ".." in parts or not is_folder(top.joinpath(*parts)):
         parts = []
     return [top.joinpath(*parts[:n]) for n in range(len(parts), -1, -1)]
 
@@ -224,7 +224,7 @@ def _hugetlb(version: int, folders: list[Path]) -> tuple[HugetlbLimit, ...]:
     left: dict[int, int] = {}
     suffixes = ("limit_in_bytes", "usage_in_bytes") if version == 1 else ("max", "current")
     for folder in folders:
-        for path in sorted(folder.glob("hugetlb.*")):
+        for path in entries(folder, "hugetlb.*"):
             match = _HUGETLB_FILE.match(path.name)
             if match is None:
                 continue

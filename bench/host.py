@@ -26,6 +26,8 @@ from bench.hostfacts import (
 from bench.hugepages import read_pools
 from bench.sysfs import (
     bracketed,
+    entries,
+    exists,
     format_cpulist,
     keyed_kib,
     parse_cpulist,
@@ -80,7 +82,7 @@ def _kernel(root: Path, live: bool) -> Kernel:
     known = _BOOT_WORDS.split()
     mitigations = {
         path.name: text
-        for path in sorted((root / "sys/devices/system/cpu/vulnerabilities").glob("*"))
+        for path in entries(root / "sys/devices/system/cpu/vulnerabilities")
         if (text := read_text(path)) is not None
     }
     # A stored tree cannot be asked by sysconf; its first mapping has small pages.
@@ -194,7 +196,7 @@ def _hypervisor_vendor(root: Path) -> tuple[str | None, str | None]:
 def _container_sign(root: Path) -> str | None:
     """Return a file that container runtimes leave. Images started as machines keep it too."""
     for sign in ("var/run/secrets/kubernetes.io", ".dockerenv", "run/.containerenv"):
-        if (root / sign).exists():
+        if exists(root / sign):
             return f"/{sign}"
     return None
 
@@ -221,12 +223,12 @@ def _thp(root: Path, status: str) -> Thp:
     folder = root / "sys/kernel/mm/transparent_hugepage"
     khugepaged = {
         path.name: value
-        for path in sorted((folder / "khugepaged").glob("*"))
+        for path in entries(folder / "khugepaged")
         if path.name not in ("full_scans", "pages_collapsed")  # counters, not settings
         and (value := read_int(path)) is not None
     }
     sizes = {}
-    for entry in folder.glob("hugepages-*kB"):
+    for entry in entries(folder, "hugepages-*kB"):
         kib = entry.name.removeprefix("hugepages-").removesuffix("kB")
         chosen = bracketed(read_text(entry / "enabled"))
         if kib.isdigit() and chosen is not None:
@@ -246,13 +248,13 @@ def _thp(root: Path, status: str) -> Thp:
 
 def _counters(root: Path, cpu: CpuModel, live: bool) -> Counters:
     devices = root / "sys/bus/event_source/devices"
-    pmus = tuple(sorted(path.name for path in devices.glob("*")))
+    pmus = tuple(path.name for path in entries(devices))
     paranoid = read_int(root / "proc/sys/kernel/perf_event_paranoid")
     interrupts = read_text(root / "proc/interrupts")
     filesystems = read_text(root / "proc/filesystems")
     mountinfo = read_text(root / "proc/self/mountinfo") or ""
     mounted = [line.split(" ")[4] for line in mountinfo.splitlines() if " - resctrl " in line]
-    pressure = sorted(path.name for path in (root / "proc/pressure").glob("*"))
+    pressure = [path.name for path in entries(root / "proc/pressure")]
     code = syscalls.open_cycle_counter() if live else None
     usable, reason = counter_verdict(code, pmus, paranoid)
     return Counters(
@@ -273,7 +275,7 @@ def _counters(root: Path, cpu: CpuModel, live: bool) -> Counters:
 def counter_verdict(
     code: int | None, pmus: tuple[str, ...], paranoid: int | None
 ) -> tuple[bool | None, str | None]:
-    """Say whether CPU counters work, and why not, from the errno of opening one (None: not tried)."""
+    """Say whether CPU counters work, and why not, from the errno of opening one, if tried."""
     core = [name for name in pmus if name.startswith(("cpu", "armv8"))]
     if code == 0:
         return True, None
@@ -284,5 +286,5 @@ def counter_verdict(
     if code == errno.ENOSYS:
         return False, "this kernel, or a sandbox, has no perf_event_open"
     if not core:
-        return False, "no CPU counters are shown to this system (usual in a virtual machine)"
+        return False, "none are shown to this system, as is usual in a virtual machine"
     return (None, "not tried") if code is None else (False, syscalls.explain(code))

@@ -13,6 +13,7 @@ from typing import Any
 from bench.cgroup import Limits
 from bench.cpuinfo import CpuModel
 from bench.hugepages import HugePool
+from bench.sysfs import format_cpulist
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,9 @@ class HostFacts:
     def to_dict(self) -> dict[str, Any]:
         """Return plain dicts, lists, strings and numbers, the same after a trip through JSON."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        for key in ("cpuset", "mems"):  # ranges: hundreds of CPUs are common
+            if plain["limits"][key] is not None:
+                plain["limits"][key] = format_cpulist(plain["limits"][key])
         return plain
 
     def digest(self) -> str:

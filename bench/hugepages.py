@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cgroup import Limits, read_limits
-from bench.sysfs import read_cpulist, read_int, read_text
+from bench.sysfs import entries, is_folder, read_cpulist, read_int, read_text
 from bench.units import format_size
 
 _POOL_FOLDER = re.compile(r"hugepages-(\d+)kB$")
@@ -25,9 +25,7 @@ class HugePool:
     pages: int | None
     free: int | None
     surplus: int | None
-    reserved: (
-        int | None
-    )  # promised to mappings not yet touched; counted host-wide only
+    reserved: int | None  # promised to mappings not yet touched; counted host-wide only
     overcommit: int | None  # host-wide only
 
     @property
@@ -61,13 +59,13 @@ def read_pool(root: Path, size_bytes: int, node: int | None) -> HugePool:
 def pool_nodes(root: Path, size_bytes: int) -> tuple[int, ...]:
     """Nodes that have a pool of this size; empty on a kernel without NUMA."""
     nodes = read_cpulist(root / "sys/devices/system/node/online") or ()
-    return tuple(node for node in nodes if pool_folder(root, size_bytes, node).is_dir())
+    return tuple(node for node in nodes if is_folder(pool_folder(root, size_bytes, node)))
 
 
 def read_pools(root: Path = Path("/")) -> tuple[HugePool, ...]:
     """Every pool: by size, the host's first and then each node's. Empty without hugetlb support."""
     sizes = []
-    for entry in (root / "sys/kernel/mm/hugepages").glob("hugepages-*kB"):
+    for entry in entries(root / "sys/kernel/mm/hugepages", "hugepages-*kB"):
         match = _POOL_FOLDER.match(entry.name)
         if match:
             sizes.append(int(match[1]) * 1024)
@@ -90,9 +88,9 @@ def pool_available(
     control group's hugetlb limit do not count, nor does overcommit, which may fail at any time.
     0 where the size does not exist.
     """
-    if not (root / "sys/kernel/mm").is_dir():
+    if not is_folder(root / "sys/kernel/mm"):
         return None
-    if not pool_folder(root, size_bytes, node).is_dir():
+    if not is_folder(pool_folder(root, size_bytes, node)):
         return 0
     limits = read_limits(root) if limits is None else limits
     whole = read_pool(root, size_bytes, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import HostError
-from bench.sysfs import read_text
+from bench.sysfs import entries, read_text
 
 _VERSION = 1
 
@@ -91,7 +91,7 @@ def records(folders: list[Path], root: Path) -> Iterator[Record]:
     """Read the state files of this boot. After a reboot pools are new and files say nothing."""
     boot_id = read_text(root / "proc/sys/kernel/random/boot_id")
     for folder in folders:
-        for path in sorted(folder.glob("hugepages-*.json")):
+        for path in entries(folder, "hugepages-*.json"):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 data: dict[str, Any] = json.loads(path.read_text())
                 if data.pop("version") == _VERSION and data["boot_id"] == boot_id:

@@ -24,9 +24,10 @@ from bench.pool_records import (
     dead_records,
     records,
     started_at,
+    state_dirs,
     writable_state_dir,
 )
-from bench.sysfs import keyed_kib, read_text
+from bench.sysfs import is_folder, keyed_kib, read_text
 from bench.units import format_size
 
 # A pool takes its memory out of reach of everything else; what is left must keep the host alive.
@@ -128,13 +129,15 @@ def leftovers(folders: list[Path] | None = None, root: Path = Path("/")) -> list
 def undo(folders: list[Path] | None = None, root: Path = Path("/")) -> list[str]:
     """Take out what killed runs left; returns what could not be taken out. Needs root."""
     problems = []
-    for record in dead_records(folders, root):
-        for share in record.shares:
+    for folder in state_dirs() if folders is None else folders:
+        found = dead_records([folder], root)
+        for share in (share for record in found for share in record.shares):
             _require_writable(root, share.size_bytes, share.node)
-        reservation = Reservation(record)
-        with interrupts.held():
-            _give_back(reservation, root)
-        problems += reservation.problems
+        if found:
+            with interrupts.held(), _locked(folder):
+                # Read again: someone else may have undone it before the lock was ours.
+                for record in dead_records([folder], root):
+                    problems += _take_out(record, root)[1]
     return problems
 
 
@@ -142,7 +145,7 @@ def _check(wanted: Mapping[int, int], node: int | None, root: Path) -> None:
     """Refuse what cannot work before anything is changed."""
     limits = read_limits(root)
     for size, pages in wanted.items():
-        if not pool_folder(root, size, node).is_dir():
+        if not is_folder(pool_folder(root, size, node)):
             where = "this kernel" if node is None else f"node {node}"
             raise HostError(
                 f"{where} has no pool of {format_size(size)} pages",
@@ -223,39 +226,51 @@ def _add(
 
 
 def _give_back(reservation: Reservation, root: Path) -> None:
-    """Take this run's pages out, as far as they are free; keep the state file for the rest."""
-    record = reservation.record
-    if not record.shares:
-        return
+    """Take this run's pages out and note what could not be."""
+    if reservation.record.shares:
+        with _locked(reservation.record.path.parent):
+            reservation.record, problems = _take_out(reservation.record, root)
+        reservation.problems += problems
+
+
+def _take_out(record: Record, root: Path) -> tuple[Record, list[str]]:
+    """Take a run's pages out, as far as they are free; keep its state file for the rest."""
     problems = []
-    with _locked(record.path.parent):
-        deadline = time.monotonic() + _RELEASE_WAIT_S
-        for index, share in enumerate(record.shares):
-            now = _persistent(root, share)
-            left = share.remaining(now)
-            while _removable(root, share, left) < left and time.monotonic() < deadline:
-                time.sleep(0.05)
-            now = _persistent(root, share)
-            left = share.remaining(now)
-            share = replace(share, added=left, target=now - left)
-            shares = (*record.shares[:index], share, *record.shares[index + 1 :])
-            record = replace(record, shares=shares)
-            record.write()
-            # Writing less than what is in use would turn pages in use into surplus pages.
-            removable = _removable(root, share, left)
-            if removable:
-                _set_pages(_pool_file(root, share), now - removable)
-            stuck = share.remaining(_persistent(root, share))
-            if stuck:
-                where = "" if share.node is None else f" on node {share.node}"
-                problems.append(
-                    f"{stuck} pages of {format_size(share.size_bytes)}{where} are in use"
-                    " by another process and stay in the pool"
-                )
-        if not problems:
-            record.path.unlink(missing_ok=True)
-    reservation.record = record
-    reservation.problems += problems
+    deadline = time.monotonic() + _RELEASE_WAIT_S
+    for index, share in enumerate(record.shares):
+        now = _persistent(root, share)
+        left = share.remaining(now)
+        while _removable(root, share, left) < left and time.monotonic() < deadline:
+            time.sleep(0.05)
+        now = _persistent(root, share)
+        left = share.remaining(now)
+        share = replace(share, added=left, target=now - left)
+        record = _noted(record, index, share)
+        # Writing less than what is in use would turn pages in use into surplus pages.
+        removable = _removable(root, share, left)
+        if removable:
+            _set_pages(_pool_file(root, share), now - removable)
+        stuck = share.remaining(_persistent(root, share))
+        if stuck:
+            # The target served its purpose; kept, it would claim what others add from now on.
+            share = replace(share, added=stuck, target=None)
+            record = _noted(record, index, share)
+            where = "" if share.node is None else f" on node {share.node}"
+            problems.append(
+                f"{stuck} pages of {format_size(share.size_bytes)}{where} are in use"
+                " by another process and stay in the pool"
+            )
+    if not problems:
+        record.path.unlink(missing_ok=True)
+    return record, problems
+
+
+def _noted(record: Record, index: int, share: Share) -> Record:
+    """Write the record down with one share replaced."""
+    shares = (*record.shares[:index], share, *record.shares[index + 1 :])
+    record = replace(record, shares=shares)
+    record.write()
+    return record
 
 
 def _settle(record: Record, root: Path) -> None:

@@ -1,5 +1,6 @@
 """Small files of /proc and /sys. What is missing, masked or unreadable is None, never a guess."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,24 @@ def read_text(path: Path) -> str | None:
         return path.read_text(errors="replace").rstrip("\n")
     except OSError:
         return None
+
+
+def entries(folder: Path, pattern: str = "*") -> list[Path]:
+    """Sorted paths in a folder; empty where it is missing or may not be looked into."""
+    try:
+        return sorted(folder.glob(pattern))
+    except OSError:
+        return []
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; False too where that may not be known."""
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a parent is closed
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file; False too where that may not be known."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises where a parent is closed
 
 
 def read_int(path: Path) -> int | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from bench.errors import HostError, UsageError
-from bench.sysfs import format_cpulist, keyed_kib, read_cpulist, read_int, read_text
+from bench.sysfs import entries, format_cpulist, keyed_kib, read_cpulist, read_int, read_text
 
 Policy = Literal["compact", "scatter"]
 LadderKind = Literal["quick", "full", "every"]
@@ -136,7 +136,7 @@ def _online_cpus(cpu_root: Path) -> tuple[int, ...]:
 
 
 def _numbered(folder: Path, prefix: str) -> Iterator[int]:
-    for entry in folder.glob(f"{prefix}[0-9]*"):
+    for entry in entries(folder, f"{prefix}[0-9]*"):
         if entry.name[len(prefix) :].isdigit():
             yield int(entry.name[len(prefix) :])
 
