@@ -149,7 +149,9 @@ class Journal:
         _make_folder(folder)
         existed = self.path.exists()
         try:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(
+                self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+            )
         except OSError as error:
             raise PagestormError(f"cannot write {self.path}: {error.strerror}") from error
         try:
@@ -294,7 +296,9 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True)
         sync_folder(folder.parent)
     except OSError as error:
-        raise UsageError(f"cannot create {folder}: {error.strerror}", "choose another -o") from error
+        raise UsageError(
+            f"cannot create {folder}: {error.strerror}", "choose another -o"
+        ) from error
 
 
 def _parse_line(row: bytes) -> Line:

@@ -189,15 +189,20 @@ def parse(text: str) -> Case:
     body, at, position = text.rpartition("@")
     if not at:
         body, position = text, "0"
+    if not position.isdigit():
+        raise UsageError(f"not an actor's position: @{position} in {text!r}")
+    return Case(parse_mix(body), int(position))
+
+
+def parse_mix(text: str) -> Mix:
+    """Mix of a mix's name, which has no position; errors as ``parse``."""
     actors, pools = [], []
-    for part in _split(body, "+"):
+    for part in _split(text, "+"):
         if part.startswith("pool("):
             pools.append(_parse_pool(part))
         else:
             actors.append(_parse_actor(part))
-    if not position.isdigit():
-        raise UsageError(f"not an actor's position: @{position} in {text!r}")
-    return Case(Mix(tuple(actors), tuple(pools)), int(position))
+    return Mix(tuple(actors), tuple(pools))
 
 
 def parse_script(text: str) -> tuple[Op, ...]:

@@ -106,7 +106,9 @@ def test_an_invalid_sample_repeats_its_block(fake, tmp_path, deed, reason):
 def test_a_hanging_worker_is_killed_with_its_children(fake, tmp_path, quick_kill):
     fake.script(scan=["hang", "ok"])
     settings = replace(SETTINGS, deadline_s=0.2)
-    plan = replace(pages_plan(rounds=1), blocks=(block("b", "scan/x/base/1t/1MiB", settings=settings),))
+    plan = replace(
+        pages_plan(rounds=1), blocks=(block("b", "scan/x/base/1t/1MiB", settings=settings),)
+    )
     watcher = Silent()
     assert run(tmp_path / "out", plan, watcher)[0] == "done"
     assert "did not end within" in watcher.lines[0]["invalid"]
