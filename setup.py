@@ -11,7 +11,7 @@ from setuptools import setup
 
 if sys.platform.startswith("linux") and os.environ.get("PAGESTORM_NATIVE", "1") != "0":
     setup(
-        cffi_modules=["csrc/build_native.py:ffi"],
+        cffi_modules=["csrc/build_native.py:make_ffi"],
         # One binary serves every CPython from 3.11 on.
         options={"bdist_wheel": {"py_limited_api": "cp311"}},
     )

@@ -195,7 +195,7 @@ def parse(text: str) -> Case:
 
 
 def parse_mix(text: str) -> Mix:
-    """Mix of a mix's name, which has no position; errors as ``parse``."""
+    """Mix of a mix's name; ``mix_name`` writes it."""
     actors, pools = [], []
     for part in _split(text, "+"):
         if part.startswith("pool("):

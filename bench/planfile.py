@@ -113,14 +113,10 @@ def _files(mix: Mix) -> list[FileRef]:
 
 
 def _with_paths(mix: Mix, files: dict[str, str]) -> Mix:
-    def located(actor: Actor) -> Actor:
-        params = tuple(
-            (
-                key,
-                FileRef(value.digest, files[value.digest]) if isinstance(value, FileRef) else value,
-            )
-            for key, value in actor.params
-        )
-        return replace(actor, params=params)
+    def located(value: Value) -> Value:
+        return FileRef(value.digest, files[value.digest]) if isinstance(value, FileRef) else value
 
-    return replace(mix, actors=tuple(located(actor) for actor in mix.actors))
+    def with_paths(actor: Actor) -> Actor:
+        return replace(actor, params=tuple((key, located(value)) for key, value in actor.params))
+
+    return replace(mix, actors=tuple(with_paths(actor) for actor in mix.actors))

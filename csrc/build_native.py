@@ -12,22 +12,9 @@ from cffi import FFI
 
 HERE = Path(__file__).parent
 BEGIN, END = "/* cffi: begin */", "/* cffi: end */"
-MECHANISM = (
-    "arena.c",
-    "clock.c",
-    "control.c",
-    "engine.c",
-    "evidence.c",
-    "hist.c",
-    "isa.c",
-    "pace.c",
-    "probe.c",
-    "registry.c",
-    "script.c",
-    "team.c",
-)
 CFLAGS = [
     "-std=gnu11",
+    "-D_GNU_SOURCE",
     "-O2",
     "-g",
     "-pthread",
@@ -71,17 +58,20 @@ def make_ffi(
     root: Path = HERE,
     extra_kernels: tuple[Path, ...] = (),
     extra_cflags: tuple[str, ...] = (),
-    relative_to: Path | None = None,
+    absolute: bool = False,
 ) -> FFI:
-    """Describe the extension; ``extra_kernels`` lets a test build one with kernels of its own."""
+    """Describe the extension; ``extra_kernels`` lets a test build one with kernels of its own.
+
+    setuptools wants paths relative to setup.py; a build elsewhere wants them absolute.
+    """
     kernels = sorted((root / "kernels").glob("*.c")) + list(extra_kernels)
     policies = sorted((root / "pages").glob("*.c"))
-    sources = [root / name for name in MECHANISM] + kernels + policies
+    sources = sorted(root.glob("*.c")) + kernels + policies
     headers = sorted(root.glob("*.h")) + sorted((root / "kernels").glob("*.h"))
-    base = relative_to if relative_to is not None else root.parent
 
     def shown(path: Path) -> str:
-        return str(path.relative_to(base)) if path.is_relative_to(base) else str(path)
+        path = path.resolve()
+        return str(path) if absolute else str(path.relative_to(root.resolve().parent))
 
     ffi = FFI()
     ffi.cdef(slice_header((root / "pagestorm.h").read_text(encoding="utf-8")))
@@ -93,13 +83,5 @@ def make_ffi(
         include_dirs=[shown(root)],
         extra_compile_args=[*CFLAGS, *extra_cflags],
         extra_link_args=["-pthread", *extra_cflags],
-        # setup.py hands py_limited_api to wheels; cffi itself names the module abi3.
     )
     return ffi
-
-
-def __getattr__(name: str) -> FFI:
-    # Built on demand: tests import this file for its functions alone.
-    if name == "ffi":
-        return make_ffi()
-    raise AttributeError(name)

@@ -58,20 +58,52 @@ static inline uint64_t ps_hash(uint64_t seed, uint64_t counter)
 /* printf into a reason; returns code, so that `return ps_refuse(why, EINVAL, "...")` reads well. */
 int ps_refuse(char *why, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* ---- for page policies (evidence.c) -------------------------------------------------------- */
+/* ---- for page policies: obtaining memory (map.c, sysfs.c) ----------------------------------- */
 
-/* Anonymous private mapping of `bytes` aligned to `align`; at `where` exactly unless NULL. */
+/* Anonymous private mapping of `bytes` aligned to `align` (a power of two, at least the base page);
+ * at `where` exactly unless NULL, and never over another mapping (EEXIST): who maps again inside a
+ * region of his own unmaps first. pre: bytes is a multiple of the page that extra_flags ask for. */
 int ps_map_aligned(void *where, uint64_t bytes, uint64_t align, int extra_flags, void **out);
-/* Present bytes of the range and, of those, bytes mapped by PMD-or-larger entries. ENOTSUP before
- * Linux 6.7. */
-int ps_pagemap_scan(const void *start, uint64_t bytes, uint64_t *present, uint64_t *huge);
-/* Sums over the mappings that lie in the range, from /proc/self/smaps. kernel_page: of the first. */
+/* The same for policies without a pool: aligned to page_bytes at least, with madvise(advice).
+ * EINVAL where `bytes` is no multiple of page_bytes. */
+int ps_map_advised(void *where, uint64_t bytes, uint64_t page_bytes, int advice, void **out);
+
+/* First line of a small file without its newline; errno where it cannot be read. */
+int ps_read_line(const char *path, char *line, size_t size);
+/* What one PMD entry maps: the size of a transparent huge page. */
+uint64_t ps_pmd_bytes(void);
+/* Whether a mapping with MADV_HUGEPAGE may get transparent pages of this size: 0, or ENOTSUP with
+ * the reason and the command that would allow it. */
+int ps_thp_allowed(uint64_t page_bytes, char *why);
+
+/* ---- for page policies: looking at memory (evidence.c, smaps.c, folios.c) -------------------- */
+
+/* Bytes of a range (any, not only whole pages) by how they are mapped. */
 typedef struct {
-    uint64_t rss, anon_huge, private_hugetlb, kernel_page;
+    uint64_t small; /* by entries below the PMD */
+    uint64_t huge; /* by PMD-or-larger entries: THP or hugetlb */
+    uint64_t zero; /* to the shared zero page, of any size: not counted above */
+    const char *source; /* "pagemap_scan", "smaps"; "" where neither can be read */
+} ps_backing;
+/* PAGEMAP_SCAN, or smaps where the kernel has none. Never fails: all zero with source "". */
+void ps_backing_of(const void *start, uint64_t bytes, ps_backing *out);
+/* Exact for any range. ENOTSUP before Linux 6.7; other errno where /proc hides the file. */
+int ps_pagemap_scan(const void *start, uint64_t bytes, ps_backing *out);
+
+/* The same from /proc/self/smaps, which has sums of whole mappings only (and the kernel merges
+ * neighbours of equal kind): each field is what must lie in the range at the least. Exact where the
+ * range covers its mappings, or where they are all of one kind and fully touched. */
+typedef struct {
+    uint64_t small; /* neither PMD-mapped nor hugetlb; the zero page is in no field */
+    uint64_t huge; /* AnonHugePages */
+    uint64_t hugetlb;
+    uint64_t hugetlb_page; /* page size of the hugetlb mappings; 0: none, or they differ */
 } ps_smaps;
 int ps_smaps_range(const void *start, uint64_t bytes, ps_smaps *out);
-/* Bytes of the range in naturally aligned compound pages of at least page_bytes, by pagemap and
- * kpageflags; EPERM without root. */
+
+/* Bytes present, and of those bytes in naturally aligned, wholly mapped folios of exactly
+ * page_bytes, by pagemap and kpageflags, which see mTHP. EPERM without root. page_bytes: 2 to 512
+ * base pages, else EINVAL. */
 int ps_folio_bytes(const void *start, uint64_t bytes, uint64_t page_bytes, uint64_t *known,
                    uint64_t *matching);
 

@@ -46,13 +46,13 @@ void ps_isa_names(uint64_t bits, char *out)
         uint64_t bit;
         const char *name;
     } rows[] = {
-        {PS_ISA_X86, "x86-64"},       {PS_ISA_AVX2, "avx2"}, {PS_ISA_AVX512, "avx512"},
+        {PS_ISA_X86, "x86-64"},        {PS_ISA_AVX2, "avx2"}, {PS_ISA_AVX512, "avx512"},
         {PS_ISA_BMI2_ADX, "bmi2+adx"}, {PS_ISA_NEON, "neon"},
     };
     size_t used = 0;
     out[0] = '\0';
     for (uint32_t i = 0; i < PS_COUNT(rows); i++)
         if (bits & rows[i].bit)
-            used += (size_t)snprintf(out + used, PS_WHY - used, "%s%s", used ? "," : "",
-                                     rows[i].name);
+            used +=
+                (size_t)snprintf(out + used, PS_WHY - used, "%s%s", used ? "," : "", rows[i].name);
 }

@@ -1,0 +1,222 @@
+"""The fresh process behind every sample: one JSON request on stdin, one JSON response on stdout.
+
+Imports no numpy, rich or pydantic: starting it is part of every sample's cost. The protocol is in
+``bench.schema``. Probe files are read by the engine at the edges of the window and parsed here.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from bench import disturbance, native
+from bench.errors import PagestormError
+from bench.mix import Actor, FileRef, Mix, mix_name, parse_mix
+from bench.schema import SCHEMA
+
+# A cache line crosses between cores that share a last-level cache in well under this, and between
+# sockets or core complexes in well over it, on every machine looked at.
+NEAR_NS = 200.0
+# More pairs would take longer than they tell.
+PINGPONG_PAIRS = 4
+
+
+def with_files(mix: Mix, files: dict[str, str]) -> Mix:
+    """Give file parameters, which names carry by digest, their paths back."""
+
+    def located(actor: Actor) -> Actor:
+        params = tuple(
+            (
+                key,
+                FileRef(value.digest, files[value.digest]) if isinstance(value, FileRef) else value,
+            )
+            for key, value in actor.params
+        )
+        return replace(actor, params=params)
+
+    return replace(mix, actors=tuple(located(actor) for actor in mix.actors))
+
+
+def pingpong(cpus: Sequence[int]) -> float | None:
+    """Slowest line round trip between the first CPU and a few of the others; None for one CPU."""
+    others = [cpu for cpu in dict.fromkeys(cpus) if cpu >= 0]
+    if len(others) < 2:
+        return None
+    stride = max(1, (len(others) - 1) // PINGPONG_PAIRS)
+    pairs = others[1::stride][:PINGPONG_PAIRS]
+    try:
+        return max(native.pingpong_ns(others[0], cpu) for cpu in pairs)
+    except native.RunFailedError:
+        return None
+
+
+def state(before: float | None, after: float | None) -> str:
+    """Stratum of a sample: ``one`` CPU, ``near``, ``far``, ``moved`` or ``unknown``."""
+    if before is None and after is None:
+        return "one"
+    if before is None or after is None:
+        return "unknown"
+    near = before < NEAR_NS, after < NEAR_NS
+    return "moved" if near[0] != near[1] else "near" if near[0] else "far"
+
+
+def evidence(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a C struct
+    """``ps_evidence`` as the journal has it."""
+    return {
+        "matching": row.matching_bytes,
+        "known": row.known_bytes,
+        "total": row.total_bytes,
+        "wrong_node": row.wrong_node_bytes,
+        "source": native.text(row.source),
+    }
+
+
+def actor_report(raw: native.RawRun, mix: Mix, index: int, cpus: Sequence[int]) -> dict[str, Any]:
+    """One actor's result: ``schema.ACTOR_FIELDS``."""
+    actor, row = mix.actors[index], raw.actors[index]
+    kernel = native.kernel(actor.kernel)
+    work = native.work_of(row.work)
+    threads = [raw.threads[row.first_thread + i] for i in range(actor.threads)]
+    each = actor.threads if kernel.sharing == "sliced" else 1
+    bins: dict[int, int] = {}
+    for thread in threads:
+        for i, count in enumerate(thread.bins):
+            if count:
+                bins[i] = bins.get(i, 0) + count
+    useful = work["read_bytes"] + work["written_bytes"] + work["updated_bytes"]
+    return {
+        "seconds": row.seconds_per_pass,
+        "passes": row.passes,
+        "active_s": row.active_seconds_per_pass,
+        "threads": actor.threads,
+        "useful_bytes": useful * each,
+        "read_bytes": work["read_bytes"] * each,
+        "written_bytes": work["written_bytes"] * each,
+        "updated_bytes": work["updated_bytes"] * each,
+        "bus_min_bytes": work["bus_min_bytes"] * each,
+        "bus_max_bytes": work["bus_max_bytes"] * each,
+        "ops": work["ops"],
+        "mapped_bytes": row.mapped_bytes,
+        "used_bytes": row.used_bytes,
+        "evidence": {"before": evidence(row.before), "after": evidence(row.after)},
+        "cpus": [[thread.cpu_before, thread.cpu_after] for thread in threads],
+        "start_skew_s": (max(t.first_ns for t in threads) - min(t.first_ns for t in threads))
+        * 1e-9,
+        "stop_skew_s": (max(t.last_ns for t in threads) - min(t.last_ns for t in threads)) * 1e-9,
+        "oversubscribed": len(set(cpus)) < len(cpus) or -1 in cpus,
+        "steps": sum(thread.steps for thread in threads),
+        "step_bins": bins,
+        "max_step_s": max(thread.max_step_ns for thread in threads) * 1e-9,
+        "rest_s": sum(thread.rest_ns for thread in threads) * 1e-9,
+        "wait_s": sum(thread.wait_ns for thread in threads) * 1e-9,
+        "courtesy_s": sum(thread.courtesy_ns for thread in threads) * 1e-9,
+        "minor_faults": sum(thread.minor_faults for thread in threads),
+        "touched_bytes": sum(thread.touched_bytes for thread in threads),
+        "switches": sum(thread.switches for thread in threads),
+        "forced_switches": sum(thread.forced_switches for thread in threads),
+        "phases": {
+            name: sum(thread.phase_ns[i] for thread in threads) * 1e-9
+            for i, name in enumerate(kernel.phases)
+        },
+        "thread_passes": [thread.passes for thread in threads],
+    }
+
+
+def measure(request: dict[str, Any], started: float, imported: float) -> dict[str, Any]:
+    """Run the request's mix and build the response."""
+    mix = with_files(parse_mix(request["mix"]), request.get("files", {}))
+    place = request["place"]
+    used = [cpu for actor in place for cpu in actor]
+    settings = native.RunSettings(
+        window_s=request["window_s"],
+        warm_s=request["warm_s"],
+        min_passes=request["min_passes"],
+        fixed_passes=request.get("fixed_passes", 0),
+        deadline_s=request["deadline_s"],
+        check=request.get("check", True),
+        seed=request.get("seed", 1),
+    )
+    before = pingpong(used)
+    adds = native.add_rate(used[0] if used[0] >= 0 else -1)
+    paths = disturbance.PATHS if request.get("probes", True) else ()
+    raw = native.run(mix, settings, place, request.get("nodes"), paths)
+    after = pingpong(used)
+    actors = [actor_report(raw, mix, i, place[i]) for i in range(len(mix.actors))]
+    # An oversubscribed mix shares CPUs between actors, too.
+    shared = len(set(used)) < len(used)
+    for actor in actors:
+        actor["oversubscribed"] = actor["oversubscribed"] or shared
+    return {
+        "schema": SCHEMA,
+        "mix": mix_name(mix),
+        "window_s": raw.window_s,
+        "deadline_hit": raw.deadline_hit,
+        "actors": actors,
+        "pools": {
+            pool.name: {
+                "wait_s": raw.pools[i].wait_ns * 1e-9,
+                "takes": raw.pools[i].takes,
+                "puts": raw.pools[i].puts,
+                "blocked": raw.pools[i].blocked,
+            }
+            for i, pool in enumerate(mix.pools)
+        },
+        "where": {
+            "pingpong_before_ns": before,
+            "pingpong_after_ns": after,
+            "state": state(before, after),
+            "adds_per_ns": adds,
+        },
+        "disturbed": disturbance.deltas(raw.probes, raw.probe_s, used),
+        "worker": {
+            "import_s": imported - started,
+            "touch_s": max(row.touch_ns for row in (raw.actors[i] for i in range(len(actors))))
+            * 1e-9,
+            "fill_s": max(row.fill_ns for row in (raw.actors[i] for i in range(len(actors))))
+            * 1e-9,
+            "total_s": time.perf_counter() - started,
+        },
+        "pyperf": collect_metadata(),
+    }
+
+
+def collect_metadata() -> dict[str, Any]:
+    """Facts of this process in pyperf's names, without importing pyperf (it costs 0.1 s)."""
+    import platform
+
+    return {
+        "hostname": platform.node(),
+        "platform": platform.platform(True, False),
+        "python_version": platform.python_version(),
+        "python_implementation": platform.python_implementation().lower(),
+    }
+
+
+def answer(request: dict[str, Any], started: float, imported: float) -> dict[str, Any]:
+    """Response to a request; what the host cannot give is a skip, what broke a failure."""
+    try:
+        return measure(request, started, imported)
+    except native.RefusedError as refused:
+        kind, stage, message = "skip", refused.stage, str(refused)
+    except native.RunFailedError as failed:
+        kind, stage, message = "fail", failed.stage, str(failed)
+    except PagestormError as error:
+        kind, stage, message = "fail", "request", str(error)
+    return {"schema": SCHEMA, "error": {"kind": kind, "stage": stage, "message": message}}
+
+
+def main() -> int:
+    """Answer one request."""
+    started = time.perf_counter()
+    native.load()
+    imported = time.perf_counter()
+    request = json.load(sys.stdin)
+    json.dump(answer(request, started, imported), sys.stdout)
+    sys.stdout.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

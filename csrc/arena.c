@@ -1,0 +1,414 @@
+/* Layout, mapping, NUMA binding and evidence of an actor's arrays. */
+#include "arena.h"
+
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Regions of churn kernels are this far apart and aligned to at least this, so that no two share a
+ * page table. */
+#define REGION_GAP (2ull << 20)
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static uint64_t base_page(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- inputs ------------------------------------------------------------------------------- */
+
+static int open_input(ps_value *value, char *why)
+{
+    int fd = open(value->path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0) {
+        int code = errno;
+        if (fd >= 0)
+            close(fd);
+        return ps_refuse(why, code, "cannot open %s: %s", value->path, strerror(code));
+    }
+    if (status.st_size == 0) {
+        close(fd);
+        return ps_refuse(why, EINVAL, "%s is empty", value->path);
+    }
+    void *data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    int code = errno;
+    close(fd);
+    if (data == MAP_FAILED)
+        return ps_refuse(why, code, "cannot map %s: %s", value->path, strerror(code));
+    value->data = data;
+    value->data_bytes = (uint64_t)status.st_size;
+    return 0;
+}
+
+int ps_place_open(ps_place *place, const ps_actor *actor, uint32_t first, uint32_t n, char *why)
+{
+    const ps_kernel *kernel = actor->kernel;
+    memset(place, 0, sizeof *place);
+    place->actor = actor;
+    place->first = first;
+    place->n = n;
+    place->values = calloc(kernel->n_params + 1u, sizeof *place->values);
+    ps_thread *threads = aligned_alloc(64, round_up(actor->n_threads * sizeof(ps_thread), 64));
+    if (!place->values || !threads) {
+        free(threads);
+        return ps_refuse(why, ENOMEM, "no memory for the context of %s", kernel->name);
+    }
+    memset(threads, 0, actor->n_threads * sizeof(ps_thread));
+    place->ctx = (ps_ctx){
+        .kernel = kernel,
+        .variant = &kernel->variants[actor->variant],
+        .policy = actor->policy,
+        .values = place->values,
+        .size_bytes = actor->size_bytes,
+        .seed = actor->seed,
+        .n_threads = actor->n_threads,
+        .pace_bytes_per_s = actor->pace_bytes_per_s,
+        .threads = threads,
+    };
+    for (uint32_t i = 0; i < kernel->n_params; i++) {
+        place->values[i] = actor->values[i];
+        if (kernel->params[i].kind == PS_FILE && actor->values[i].path) {
+            int code = open_input(&place->values[i], why);
+            if (code)
+                return code;
+        }
+    }
+    return kernel->layout(&place->ctx, place->ctx.bytes, why);
+}
+
+/* ---- layout ------------------------------------------------------------------------------- */
+
+/* Where array k of a run of arrays starts: starts differ modulo 4 KiB by 2 KiB plus an odd multiple
+ * of 64 B, so that loads of one array do not alias stores to another. */
+static uint64_t place_at(uint64_t offset, uint32_t k, bool aligned)
+{
+    uint64_t stagger = aligned ? 0 : k * (2048u + 3u * 64u) % 4096u;
+    uint64_t start = offset / 4096u * 4096u + stagger;
+    return start < offset ? start + 4096u : start;
+}
+
+static int32_t node_of(const ps_actor *actor, uint32_t thread)
+{
+    return actor->nodes ? actor->nodes[thread] : -1;
+}
+
+static ps_segment *segment_for(ps_arena *arena, int32_t node)
+{
+    for (uint32_t i = 0; i < arena->n_segments; i++)
+        if (arena->segments[i].node == node)
+            return &arena->segments[i];
+    if (arena->n_segments == PS_NODES)
+        return NULL;
+    arena->segments[arena->n_segments] = (ps_segment){.node = node};
+    return &arena->segments[arena->n_segments++];
+}
+
+static bool in_arena(const ps_kernel *kernel, uint32_t array)
+{
+    return kernel->memory == PS_ARENA || array > 0;
+}
+
+/* One walk serves both uses: without `map` it only counts, with it the segments are mapped and it
+ * hands out pointers. */
+static int lay_out(ps_place *place, bool point, char *why)
+{
+    ps_ctx *ctx = &place->ctx;
+    const ps_kernel *kernel = ctx->kernel;
+    ps_arena *arena = &place->arena;
+    for (uint32_t i = 0; i < arena->n_segments; i++)
+        arena->segments[i].used_bytes = 0;
+    uint32_t k = 0;
+    for (uint32_t t = place->first; t < place->first + place->n; t++) {
+        ps_segment *segment = segment_for(arena, node_of(place->actor, t));
+        if (!segment)
+            return ps_refuse(why, EINVAL, "more than %d NUMA nodes", PS_NODES);
+        for (uint32_t a = 0; a < kernel->n_arrays; a++) {
+            if (kernel->arrays[a].extent != PS_PER_THREAD || !in_arena(kernel, a) || !ctx->bytes[a])
+                continue;
+            uint64_t start = place_at(segment->used_bytes, k++, place->actor->aligned);
+            if (point)
+                ctx->threads[t].arrays[a] = segment->start + start;
+            segment->used_bytes = start + ctx->bytes[a];
+        }
+    }
+    bool several = arena->n_segments > 1;
+    for (uint32_t a = 0; a < kernel->n_arrays; a++) {
+        if (kernel->arrays[a].extent != PS_PER_ACTOR || !in_arena(kernel, a) || !ctx->bytes[a])
+            continue;
+        /* On one node shared arrays join the threads' segment: a second one would cost a whole page
+         * of 1 GiB. On several they are interleaved, in a segment of their own. */
+        ps_segment *segment = several ? segment_for(arena, -1) : &arena->segments[0];
+        if (!segment)
+            return ps_refuse(why, EINVAL, "more than %d NUMA nodes", PS_NODES);
+        uint64_t start = place_at(segment->used_bytes, k++, place->actor->aligned);
+        if (point)
+            for (uint32_t t = 0; t < ctx->n_threads; t++)
+                ctx->threads[t].arrays[a] = segment->start + start;
+        segment->used_bytes = start + ctx->bytes[a];
+    }
+    return 0;
+}
+
+/* ---- mapping ------------------------------------------------------------------------------ */
+
+static int bind(const ps_place *place, const ps_segment *segment)
+{
+    unsigned long mask[1024 / (8 * sizeof(unsigned long))] = {0};
+    const unsigned bits = 8 * sizeof(unsigned long);
+    if (!place->actor->nodes)
+        return 0;
+    for (uint32_t t = 0; t < place->actor->n_threads; t++) {
+        uint32_t node = (uint32_t)place->actor->nodes[t];
+        if ((segment->node < 0 || node == (uint32_t)segment->node) && node < 1024)
+            mask[node / bits] |= 1ul << (node % bits);
+    }
+    /* One call a segment: many small ones were seen to scatter pages. */
+    long rc = syscall(SYS_mbind, segment->start, segment->mapped_bytes,
+                      segment->node < 0 ? MPOL_INTERLEAVE : MPOL_BIND, mask, 1024ul,
+                      (unsigned long)MPOL_MF_STRICT);
+    return rc < 0 ? errno : 0;
+}
+
+static int reserve_regions(ps_place *place, char *why)
+{
+    ps_ctx *ctx = &place->ctx;
+    uint64_t align = ps_policy_page(ctx->policy);
+    align = align > REGION_GAP ? align : REGION_GAP;
+    uint64_t each = round_up(ctx->bytes[0], align) + align; /* a gap after each */
+    place->arena.regions_bytes = each * place->n + 2 * align;
+    place->arena.regions = mmap(NULL, place->arena.regions_bytes, PROT_NONE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place->arena.regions == MAP_FAILED) {
+        place->arena.regions = NULL;
+        return ps_refuse(why, errno, "cannot reserve %llu bytes of address space",
+                         (unsigned long long)place->arena.regions_bytes);
+    }
+    char *start = (char *)round_up((uint64_t)place->arena.regions + align, align);
+    for (uint32_t i = 0; i < place->n; i++)
+        ctx->threads[place->first + i].arrays[0] = start + i * each;
+    return 0;
+}
+
+int ps_place_arrays(ps_place *place, bool map, char *why)
+{
+    ps_ctx *ctx = &place->ctx;
+    ps_arena *arena = &place->arena;
+    uint64_t page = ps_policy_page(ctx->policy);
+    int code = lay_out(place, false, why);
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < arena->n_segments; i++)
+        arena->segments[i].mapped_bytes = round_up(arena->segments[i].used_bytes, page);
+    if (!map)
+        return 0;
+    for (uint32_t i = 0; i < arena->n_segments; i++) {
+        ps_segment *segment = &arena->segments[i];
+        void *start = NULL;
+        if (!segment->mapped_bytes)
+            continue;
+        code = ctx->policy->map(ctx->policy, NULL, segment->mapped_bytes, &start);
+        if (code)
+            return ps_refuse(why, code, "cannot map %llu bytes with page policy %s: %s",
+                             (unsigned long long)segment->mapped_bytes, ctx->policy->name,
+                             strerror(code));
+        segment->start = start;
+        code = bind(place, segment);
+        if (code)
+            return ps_refuse(why, code, "cannot bind memory to node %d: %s", segment->node,
+                             strerror(code));
+    }
+    if (ctx->kernel->memory == PS_CHURN && (code = reserve_regions(place, why)))
+        return code;
+    code = lay_out(place, true, why);
+    if (!code && place->n < ctx->n_threads) {
+        /* A split actor fills shares of other threads too: they alias its own arrays. */
+        const ps_thread *own = &ctx->threads[place->first];
+        for (uint32_t t = 0; t < ctx->n_threads; t++)
+            if (t != place->first)
+                memcpy(ctx->threads[t].arrays, own->arrays, sizeof own->arrays);
+    }
+    return code;
+}
+
+/* ---- touching and evidence ---------------------------------------------------------------- */
+
+static void touch_range(char *start, uint64_t bytes)
+{
+    uint64_t page = base_page();
+    if (!bytes)
+        return;
+    volatile char *last = start + bytes - 1;
+    for (char *at = start; at < start + bytes; at += page)
+        *(volatile char *)at = 0;
+    *last = 0;
+}
+
+void ps_place_touch(ps_place *place, uint32_t thread)
+{
+    ps_ctx *ctx = &place->ctx;
+    bool split = place->n < ctx->n_threads;
+    for (uint32_t a = 0; a < ctx->kernel->n_arrays; a++) {
+        if (!in_arena(ctx->kernel, a) || !ctx->bytes[a])
+            continue;
+        char *start = ctx->threads[thread].arrays[a];
+        if (ctx->kernel->arrays[a].extent == PS_PER_THREAD || split) {
+            touch_range(start, ctx->bytes[a]);
+            continue;
+        }
+        uint64_t first, last;
+        ps_share(ctx, thread, ctx->bytes[a], base_page(), &first, &last);
+        touch_range(start + first, last - first);
+    }
+}
+
+/* Bytes on another node than bound to, from a sample of the segment's pages. */
+static uint64_t wrong_node_bytes(const ps_segment *segment)
+{
+    enum { SAMPLES = 256 };
+    void *pages[SAMPLES];
+    int status[SAMPLES];
+    uint64_t page = base_page(), n_pages = segment->used_bytes / page;
+    unsigned long n = n_pages < SAMPLES ? n_pages : SAMPLES;
+    if (segment->node < 0 || !n)
+        return 0;
+    for (unsigned long i = 0; i < n; i++)
+        pages[i] = segment->start + i * (n_pages / n) * page;
+    if (syscall(SYS_move_pages, 0, n, pages, NULL, status, 0) < 0)
+        return 0;
+    unsigned long wrong = 0;
+    for (unsigned long i = 0; i < n; i++)
+        if (status[i] >= 0 && status[i] != segment->node)
+            wrong++;
+    return segment->used_bytes / n * wrong;
+}
+
+int ps_place_evidence(ps_place *place, ps_evidence *out, char *why)
+{
+    const ps_policy *policy = place->ctx.policy;
+    memset(out, 0, sizeof *out);
+    for (uint32_t i = 0; i < place->arena.n_segments; i++) {
+        const ps_segment *segment = &place->arena.segments[i];
+        ps_evidence one = {0};
+        if (!segment->start)
+            continue;
+        int code = policy->evidence(policy, segment->start, segment->mapped_bytes, &one);
+        if (code)
+            return ps_refuse(why, code, "cannot read the evidence for page policy %s: %s",
+                             policy->name, strerror(code));
+        out->matching_bytes += one.matching_bytes;
+        out->known_bytes += one.known_bytes;
+        out->total_bytes += one.total_bytes;
+        out->wrong_node_bytes += wrong_node_bytes(segment);
+        memcpy(out->source, one.source, sizeof out->source);
+    }
+    return 0;
+}
+
+int ps_place_free_regions(ps_place *place, char *why)
+{
+    for (uint32_t i = 0; i < place->n; i++)
+        if (munmap(place->ctx.threads[place->first + i].arrays[0],
+                   round_up(place->ctx.bytes[0], base_page())) < 0)
+            return ps_refuse(why, errno, "cannot free a reserved region: %s", strerror(errno));
+    return 0;
+}
+
+int ps_place_chunk_evidence(ps_place *place, uint64_t chunk_bytes, ps_evidence *out, char *why)
+{
+    const ps_policy *policy = place->ctx.policy;
+    uint64_t bytes = round_up(chunk_bytes, ps_policy_page(policy));
+    void *chunk = NULL;
+    memset(out, 0, sizeof *out);
+    int code = policy->map(policy, place->ctx.threads[place->first].arrays[0], bytes, &chunk);
+    if (code)
+        return ps_refuse(why, code, "cannot map a chunk of %llu bytes with page policy %s: %s",
+                         (unsigned long long)bytes, policy->name, strerror(code));
+    touch_range(chunk, bytes);
+    code = policy->evidence(policy, chunk, bytes, out);
+    munmap(chunk, bytes);
+    return code ? ps_refuse(why, code, "cannot read the evidence for page policy %s: %s",
+                            policy->name, strerror(code))
+                : 0;
+}
+
+void ps_fault_evidence(const ps_policy *policy, uint64_t touched_bytes, uint64_t faults,
+                       ps_evidence *out)
+{
+    /* faults = f T/page + (1 - f) T/other; other is what the bytes would have come by instead. */
+    double page = (double)ps_policy_page(policy), base = (double)base_page();
+    double other = page > base ? base : (double)(2u << 20);
+    double touched = (double)touched_bytes;
+    memset(out, 0, sizeof *out);
+    if (!touched_bytes)
+        return;
+    double share = ((double)faults / touched - 1 / other) / (1 / page - 1 / other);
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    out->total_bytes = out->known_bytes = touched_bytes;
+    out->matching_bytes = (uint64_t)(share * touched);
+    snprintf(out->source, sizeof out->source, "minflt");
+}
+
+void ps_place_close(ps_place *place)
+{
+    for (uint32_t i = 0; i < place->arena.n_segments; i++)
+        if (place->arena.segments[i].start)
+            munmap(place->arena.segments[i].start, place->arena.segments[i].mapped_bytes);
+    if (place->arena.regions)
+        munmap(place->arena.regions, place->arena.regions_bytes);
+    if (place->values)
+        for (uint32_t i = 0; i < place->ctx.kernel->n_params; i++)
+            if (place->values[i].data)
+                munmap((void *)(uintptr_t)place->values[i].data, place->values[i].data_bytes);
+    free(place->values);
+    free(place->ctx.threads);
+    memset(place, 0, sizeof *place);
+}
+
+int ps_accepts(const ps_actor *actor, char *why)
+{
+    ps_place place = {0};
+    why[0] = '\0';
+    int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
+    if (!code && actor->kernel->accepts)
+        code = actor->kernel->accepts(&place.ctx, actor->policy, why);
+    ps_place_close(&place);
+    return code;
+}
+
+int ps_plan_actor(const ps_actor *actor, uint64_t *used, uint64_t *mapped, uint32_t *n_nodes,
+                  char *why)
+{
+    ps_place place = {0};
+    why[0] = '\0';
+    *n_nodes = 0;
+    int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
+    if (!code)
+        code = ps_place_arrays(&place, false, why);
+    if (!code)
+        for (uint32_t i = 0; i < place.arena.n_segments; i++) {
+            used[i] = place.arena.segments[i].used_bytes;
+            mapped[i] = place.arena.segments[i].mapped_bytes;
+        }
+    if (!code)
+        *n_nodes = place.arena.n_segments;
+    if (!code && actor->kernel->memory == PS_CHURN) {
+        /* Live memory of a churn kernel is what its regions may hold at once. */
+        uint64_t page = ps_policy_page(actor->policy);
+        used[0] += place.ctx.bytes[0] * actor->n_threads;
+        mapped[0] += round_up(place.ctx.bytes[0], page) * actor->n_threads;
+        *n_nodes = *n_nodes ? *n_nodes : 1;
+    }
+    ps_place_close(&place);
+    return code;
+}
