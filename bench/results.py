@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bench.blocks import Block
 from bench.journal import Line, State, replace_file
 from bench.mix import Case, cases, mix_name, name
 from bench.runner import live_entries
-from bench.schema import KEYS, PYPERF, SCHEMA
+from bench.schema import KEYS, PYPERF, SCHEMA, disturbances
 
 MOST_REJECTED = 0.10
 """Share of rejected samples beyond which a case gets no verdict."""
@@ -25,6 +26,18 @@ Stages = Sequence[Sequence[Block]]
 """Blocks that run equally many rounds; of a case in several stages the last one counts."""
 
 Metadata = dict[str, int | float | str]
+
+HOST_KEYS = (
+    "hostname",
+    "platform",
+    "cpu_model_name",
+    "cpu_count",
+    "cpu_config",
+    "aslr",
+    "boot_time",
+    "perf_version",
+)
+"""Of pyperf's own keys, those that are the same in driver and worker."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +133,13 @@ def write_pyperf(folder: Path, state: State, stages: Stages) -> Selection:
     import pyperf  # type: ignore[import-untyped]  # it has no annotations
 
     chosen = select(state, stages)
+    host = host_metadata() if chosen.values else {}
     benchmarks = []
     for case_name, values in list(chosen.values.items()):
         runs = [
-            pyperf.Run([value.seconds], metadata=metadata(case_name, value), collect_metadata=False)
+            pyperf.Run(
+                [value.seconds], metadata=metadata(case_name, value, host), collect_metadata=False
+            )
             for value in values
         ]
         try:
@@ -138,8 +154,18 @@ def write_pyperf(folder: Path, state: State, stages: Stages) -> Selection:
     return chosen
 
 
-def metadata(case_name: str, value: Value) -> Metadata:
-    """Flat metadata of one value: pyperf's of the worker, and the keys of ``bench.schema``."""
+def host_metadata() -> Metadata:
+    """What pyperf says about this host; the worker adds what is of its own process."""
+    import pyperf
+
+    collected = pyperf.Run([1.0], collect_metadata=True).get_metadata()
+    return flat({key: collected.get(key) for key in HOST_KEYS})
+
+
+def metadata(
+    case_name: str, value: Value, host: Mapping[str, object] = MappingProxyType({})
+) -> Metadata:
+    """Flat metadata of one value: pyperf's of host and worker, and the keys of ``bench.schema``."""
     line, actor = value.line, value.actor
     passes = float(actor["passes"])
     ours = {
@@ -147,7 +173,8 @@ def metadata(case_name: str, value: Value) -> Metadata:
         "unit": "second",
         "loops": max(1, int(passes)),
         "inner_loops": int(actor["ops"]) if actor["ops"] else None,
-        "duration": line["worker"].get("total_s", line["wall_s"]),
+        "date": line["time"].replace("T", " ").removesuffix("Z"),
+        "duration": line["wall_s"],
         "ps_schema": SCHEMA,
         "ps_block": f"{line['block']} {line['round']}",
         "ps_useful_bytes": actor["useful_bytes"],
@@ -168,13 +195,7 @@ def metadata(case_name: str, value: Value) -> Metadata:
         "ps_disturbed": ",".join(disturbances(line)),
         "ps_time": line["time"],
     }
-    # What the driver knows wins over what the worker collected.
-    return flat(line["pyperf"]) | flat(ours)
-
-
-def disturbances(line: Line) -> list[str]:
-    """Names of the counters that rose during a sample's window."""
-    return sorted(key for key, delta in line["disturbed"].items() if delta)
+    return flat(host) | flat(line["pyperf"]) | flat(ours)
 
 
 def flat(items: Mapping[str, object]) -> Metadata:
