@@ -258,6 +258,10 @@ def _not_tested(results: Results, report: Report, program: str) -> list[Note]:
 
 def _notes(report: Report) -> list[str]:
     notes = []
+    if report.status == "budget":
+        notes.append(
+            f"the budget was spent after {report.rounds} of {report.planned_rounds} rounds"
+        )
     samples = sum(c.gbps.n for c in report.cases)
     total: Counter[str] = Counter()
     for case in report.cases:

@@ -79,8 +79,8 @@ def _values(console: "Console", report: "Report") -> None:
     )
     table(
         console,
-        f"latency of one operation, median and 95 % interval ({done})",
-        ("<kernel", "size", "<pages", "threads", "ns", "", "GB/s useful"),
+        f"latency, median and 95 % interval ({done})",
+        ("<kernel", "size", "<pages", "threads", "ns/operation", "", "GB/s useful"),
         (
             [
                 *_case(case),
@@ -110,11 +110,21 @@ def _verdicts(console: "Console", report: "Report") -> None:
     table(
         console,
         "against the baseline of the same block (gain in speed, 95 % interval)",
-        ("<kernel", "size", "<change", "gain", "", "<verdict"),
-        ([c.label, format_size(c.size), c.change, *_gain(c), c.decision.verdict] for c in tested),
+        ("<kernel", "size", "threads", "<change", "gain", "", "<verdict"),
+        (
+            [
+                c.label,
+                format_size(c.size),
+                str(c.threads),
+                c.change,
+                *_gain(c),
+                c.decision.verdict,
+            ]
+            for c in tested
+        ),
     )
     unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
-    _list(console, "cannot tell", [f"{c.label} {c.change}: {_way_out(c)}" for c in unclear])
+    _list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
         console.print(f"{unequal} pairs ran in different placements and were not compared")
@@ -122,7 +132,7 @@ def _verdicts(console: "Console", report: "Report") -> None:
     _list(
         console,
         "no verdict",
-        [f"{c.label} {c.change}: {c.decision.reason}" for c in untested],
+        [f"{_name(c)}: {c.decision.reason}" for c in untested],
     )
     _list(
         console,
@@ -150,6 +160,11 @@ def _placements(report: "Report") -> list[str]:
             size = format_size(case.size)
             lines.append(f"{case.label} {size} {case.pages} {case.threads}t: {told} GB/s")
     return lines
+
+
+def _name(comparison: "Comparison") -> str:
+    size = format_size(comparison.size)
+    return f"{comparison.label} {size} {comparison.threads}t {comparison.change}"
 
 
 def _gain(comparison: "Comparison") -> tuple[str, str]:
