@@ -16,8 +16,8 @@ EPILOG = """  {prog} run                                       the quick sweep, 
   {prog} run --preset standard --budget 20m
   {prog} run --kernel scan[op=copy] --pages base,thp --threads 1,2,all
   {prog} run --sweep my-sweep.toml --dry-run       what it would do, and how long it takes
-  {prog} run --reserve-hugepages                   add the huge pages it needs, for its length (root)
-  {prog} run --resume DIR                          go on after an interrupt, a kill or a full disk"""
+  {prog} run --reserve-hugepages                   with the huge pages it needs (root)
+  {prog} run --resume DIR                          after an interrupt, a kill, a full disk"""
 
 PRESET = "quick"
 
@@ -44,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument("--samples", type=int, metavar="N", help="rounds: samples a case, 6 at least")
     how.add_argument("--window", metavar="TIME", help="length of one sample's window: 500ms")
-    how.add_argument(
-        "--budget", metavar="TIME", help="time for everything; sheds cases, not rounds"
-    )
+    how.add_argument("--budget", metavar="TIME", help="for everything; sheds cases, not rounds")
     how.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
     how.add_argument("--seed", type=int, metavar="N", help="of data and of the order of blocks")
     how.add_argument(
