@@ -117,11 +117,12 @@ def conclude(measured: Measured, pages: Mapping[str, int]) -> Probe:
         count = tlb_reach(ladder, measured.cache_ns)
         if count is not None:
             reach[pages[policy]] = count * pages["base"]
-    large = [size for size in pages.values() if size > pages["base"]]
-    seen = [size for size in large if size in reach]
-    if any(policy in measured.page_ns for policy in pages if pages[policy] > pages["base"]):
+    large = [pages[policy] for policy in measured.page_ns if pages[policy] > pages["base"]]
+    if large:
+        # Entries that covered whole large pages would reach further than this.
         small_host_pages = any(
-            reach[size] < LEAST_LARGE_ENTRIES * min(large) and size >= min(large) for size in seen
+            reach.get(size, size * LEAST_LARGE_ENTRIES) < size * LEAST_LARGE_ENTRIES
+            for size in large
         )
     costs = {"fault_s": measured.fault_s} if measured.fault_s > 0 else {}
     return Probe(effective_llc(measured.cache_ns), reach, small_host_pages, costs)

@@ -14,7 +14,7 @@ CACHES = {
     64 * KIB: 3.0, 512 * KIB: 12.0, MIB: 15.0, 2 * MIB: 16.0, 4 * MIB: 18.0,
     8 * MIB: 100.0, 16 * MIB: 133.0, 32 * MIB: 144.0, 64 * MIB: 146.0,
 }  # fmt: skip
-PAGES = {"base": 4096, "thp": 2 * MIB, "2m": 2 * MIB, "1g": 1 << 30}
+PAGES = {"base": 4096, "mthp16k": 16384, "thp": 2 * MIB, "2m": 2 * MIB, "1g": 1 << 30}
 
 
 def pages_with_break(at, cost, counts=probe.PAGE_COUNTS):
@@ -32,7 +32,7 @@ def test_the_last_level_is_what_is_served_at_cache_speed_not_what_sysfs_claims()
 
 
 def test_a_ladder_that_never_leaves_the_caches_says_nothing():
-    assert probe.effective_llc({size: 3.0 for size in CACHES}) is None
+    assert probe.effective_llc(dict.fromkeys(CACHES, 3.0)) is None
 
 
 @pytest.mark.parametrize("entries", [1536, 2048, 4096])
