@@ -19,7 +19,7 @@ from bench.mix import Mix, mix_name
 from bench.place import Placement
 from bench.registry import Registry
 from bench.resources import Resources
-from bench.sizes import Probe
+from bench.sizes import BEYOND, Probe, reach
 from bench.sweep import Config, Within
 
 # A sample is given up after this many times its estimate: neighbours on a shared machine were seen
@@ -136,33 +136,59 @@ class _Planner:
         within = self.config.working_set
         if not isinstance(within, Within):
             return within
-        most = within.most or self.limit or within.least
+        least = self._least(within)
+        most = within.most or self.limit or least
         size = 1 << (most.bit_length() - 1)
-        while size > within.least and not self._comfortable(size):
+        # A pool too small even for the smallest working set is no reason to take a smaller one.
+        hopeless = {page for mix, _ in self._cases(least) for page in self._missing(mix)}
+        while size > least and not self._comfortable(size, hopeless):
             size //= 2
-        return max(size, within.least)
+        return max(size, least)
 
-    def _comfortable(self, working_set: int) -> bool:
-        """Whether every case that takes the working set fits memory, pools that exist and time."""
-        for group in self._groups(working_set):
-            if not group.by_working_set:
+    def _least(self, within: Within) -> int:
+        """Smallest working set: the sweep's, or less where there is no memory for it."""
+        floor = BEYOND * reach(self.resources.page_bytes, self.probe)
+        least = within.least
+        while least // 2 >= floor and not all(self._has_memory(m) for m, _ in self._cases(least)):
+            least //= 2
+        return least
+
+    def _has_memory(self, mix: Mix) -> bool:
+        return self.limit is None or self.estimator.demand(mix).memory_bytes <= self.limit
+
+    def _comfortable(self, working_set: int, hopeless: set[int]) -> bool:
+        """Whether every case that takes the working set fits memory, pools and time."""
+        for mix, settings in self._cases(working_set):
+            missing = set(self._missing(mix))
+            if missing - hopeless:
+                return False
+            if missing:
                 continue
-            for mix in group.mixes:
-                if self._is_unavailable(mix):
-                    continue
-                try:
-                    need = self.estimator.demand(mix)
-                except UsageError:
-                    continue
-                missing = lacking_pages(need, self.resources)
-                if any(self.resources.pools.get((size, None)) for size in missing):
-                    return False  # an empty pool says nothing about sizes: it is left out anyway
-                if self.limit is not None and need.memory_bytes > self.limit:
-                    return False
-                sample = self.estimator.sample_s(mix, group.settings)
-                if not missing and sample > self.config.longest_sample:
-                    return False
+            if not self._has_memory(mix):
+                return False
+            if self.estimator.sample_s(mix, settings) > self.config.longest_sample:
+                return False
         return True
+
+    def _cases(self, working_set: int) -> list[tuple[Mix, Settings]]:
+        """What takes the working set and makes sense on this host."""
+        return [
+            (mix, group.settings)
+            for group in self._groups(working_set)
+            if group.by_working_set
+            for mix in group.mixes
+            if not self._is_unavailable(mix) and not self._is_impossible(mix)
+        ]
+
+    def _is_impossible(self, mix: Mix) -> bool:
+        try:
+            self.estimator.demand(mix)
+        except UsageError:
+            return True
+        return False
+
+    def _missing(self, mix: Mix) -> dict[int, int]:
+        return lacking_pages(self.estimator.demand(mix), self.resources)
 
     def _affordable(self, working_set: int) -> _Draft:
         """Blocks at this working set, or at a smaller one that the budget can pay for."""
@@ -254,7 +280,7 @@ class _Planner:
             need = self.estimator.demand(mix).memory_bytes
         except UsageError as error:
             return Skip(mix_name(mix), str(error), error.remedy)
-        if self.limit is None or need <= self.limit:
+        if self.limit is None or self._has_memory(mix):
             return None
         given = self.config.max_memory is not None
         bound = "--max-memory" if given else f"{SHARE:.0%} of what is available"
@@ -265,8 +291,7 @@ class _Planner:
         )
 
     def _lacks(self, mix: Mix, block_id: str) -> list[_Lack]:
-        need = self.estimator.demand(mix)
-        missing = lacking_pages(need, self.resources)
+        need, missing = self.estimator.demand(mix), self._missing(mix)
         policies = self.registry.policies()
         found = []
         for name in dict.fromkeys(actor.policy for actor in mix.actors):
@@ -288,14 +313,17 @@ class _Planner:
             for actor in entry.mix.actors
         }
         for policy, rows in _by_policy(draft.lacks):
-            if policy not in served:
-                # Nowhere enough: one line, with what the largest block takes.
-                rows = [max(rows, key=lambda row: row.missing)]
-            for row in rows:
-                what = policy if policy not in served else f"{policy} in {row.block}"
-                skips.append(
-                    remarks.pool_skip(what, row.page_bytes, row.wanted, row.missing, self.resources)
+            most = max(rows, key=lambda row: row.missing)
+            skips.append(
+                remarks.pool_skip(
+                    policy if policy not in served else f"{policy} in {len(rows)} blocks",
+                    most.page_bytes,
+                    most.wanted,
+                    most.missing,
+                    [row.block for row in rows] if policy in served else [],
+                    self.resources,
                 )
+            )
         return skips + draft.skips
 
     def _nothing_left(self, draft: _Draft) -> UsageError:

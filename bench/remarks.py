@@ -84,11 +84,21 @@ def folded(skips: Iterable[Skip]) -> list[Skip]:
     ]
 
 
-def pool_skip(what: str, page_bytes: int, wanted: int, missing: int, resources: Resources) -> Skip:
-    """Make the skip for a policy whose pool has too few pages."""
+def pool_skip(
+    what: str,
+    page_bytes: int,
+    wanted: int,
+    missing: int,
+    blocks: Sequence[str],
+    resources: Resources,
+) -> Skip:
+    """Make the skip for a policy whose pool has too few pages for these blocks (none: for any)."""
+    needs = "needs" if len(blocks) < 2 else "needs up to"
+    where = f" ({', '.join(blocks)})" if blocks else ""
     return Skip(
-        what,
-        f"needs {page_word(page_bytes, wanted)} of the pool, which has {wanted - missing} free",
+        what.replace(" in 1 blocks", " in one block"),
+        f"{needs} {page_word(page_bytes, wanted)} of the pool, which has {wanted - missing} free"
+        + where,
         reserve_hint(page_bytes, missing, resources),
     )
 

@@ -1,7 +1,7 @@
 """A name holds everything that a case is."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import UsageError
@@ -51,12 +51,14 @@ def mixes(draw):
 
 
 @given(mixes())
+@settings(max_examples=60)
 def test_every_case_of_a_mix_is_read_back_from_its_name(mix):
     for case in cases(mix):
         assert parse(name(case)) == case
 
 
 @given(mixes(), mixes())
+@settings(max_examples=60)
 def test_different_mixes_have_different_names(one, other):
     assert (mix_name(one) == mix_name(other)) == (one == other)
 

@@ -1,5 +1,6 @@
 """What a plan measures, what it leaves out, and what it says about both."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -285,8 +286,10 @@ def test_a_policy_is_skipped_only_for_the_blocks_its_pool_cannot_hold(vm2):
     with_2m = {actor.size for actor in actors_of(plan) if actor.policy == "2m"}
     assert with_2m == {64 * MIB}
     assert {actor.size for actor in actors_of(plan) if actor.policy == "1g"} == {64 * MIB, GIB}
-    (skip,) = [skip for skip in plan.skips if skip.what.startswith("2m")]
-    assert "1GiB" in skip.what
+    skip = skip_of(plan, "2m")
+    assert skip.what == "2m in one block"
+    assert plan.blocks[1].id in skip.reason
+    assert plan.blocks[0].id not in skip.reason
 
 
 def test_every_actor_and_every_process_takes_pages_of_its_own(vm2):
@@ -447,10 +450,22 @@ def test_the_working_set_fits_a_pool_that_exists_rather_than_losing_the_policy(v
     plan = plan_of(vm2, sweep, host={"pools": {2 * MIB: 512, GIB: 0}})
     assert {actor.size for actor in actors_of(plan)} == {GIB}
     assert "2m" in {actor.policy for actor in actors_of(plan)}
-    # But not below its least: then the policy is the one to go.
+
+
+def test_little_memory_makes_the_working_set_smaller_still_but_not_less_than_the_caches(vm2):
+    sweep = {"kernels": "walk", "threads": 1}
+    for memory, size in ((1024 * MIB, 256 * MIB), (600 * MIB, 128 * MIB)):
+        assert actors_of(plan_of(vm2, sweep, host={"memory": memory}))[0].size == size
+    with pytest.raises(UsageError, match="takes 128MiB"):
+        plan_of(vm2, sweep, host={"memory": 400 * MIB})
+
+
+def test_a_pool_too_small_for_any_working_set_does_not_make_it_smaller(vm2):
+    sweep = {"kernels": "walk", "threads": 1}
+    without = actors_of(plan_of(vm2, sweep))[0].size
     plan = plan_of(vm2, sweep, host={"pools": {2 * MIB: 32}})
-    assert {actor.size for actor in actors_of(plan)} == {256 * MIB}
-    assert "128 pages of 2MiB" in skip_of(plan, "2m").reason
+    assert {actor.size for actor in actors_of(plan)} == {without}
+    assert f"{without // (2 * MIB)} pages of 2MiB" in skip_of(plan, "2m").reason
 
 
 def test_a_working_set_that_was_asked_for_is_used_exactly(vm2):
@@ -581,6 +596,16 @@ def test_the_same_sweep_on_the_same_host_is_the_same_plan(hosts):
 
 
 # ---- stored hosts -------------------------------------------------------------------------------
+
+
+def test_a_stored_host_needs_no_more_than_its_sysfs(tmp_path):
+    root = expand("threadripper", tmp_path)
+    shutil.rmtree(root / "proc")
+    stored = read_resources(root)
+    assert len(stored.allowed) == stored.threads == 192
+    assert stored.memory_bytes == 527_832_000 * 1024
+    assert any("all of it is assumed" in note for note in stored.notes)
+    assert make_plan(config({"kernels": "stream"}), stored, Made()).blocks
 
 
 @pytest.mark.parametrize("name", NAMES)

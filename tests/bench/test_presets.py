@@ -1,6 +1,9 @@
 """The presets keep what they promise, on small hosts and on large ones."""
 
+import re
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hosttrees import NAMES, expand
@@ -8,7 +11,8 @@ from hosttrees import NAMES, expand
 from bench import native
 from bench.plan import make_plan
 from bench.resources import read_resources
-from bench.sweepfile import load, preset_names
+from bench.sweep import Config, Extra, Sweep
+from bench.sweepfile import load, preset_names, validate
 
 MIB, GIB = 1 << 20, 1 << 30
 PLENTY = {2 * MIB: 1 << 20, GIB: 1 << 10}
@@ -82,3 +86,19 @@ def test_no_preset_asks_for_what_a_kernel_refuses(hosts, preset, name):
     # What may be missing where there are pools: other sizes of transparent pages, and memory.
     expected = ("no transparent pages", "takes")
     assert not [skip for skip in plan.skips if not skip.reason.startswith(expected)]
+
+
+def test_the_examples_of_the_documentation_can_be_planned(hosts):
+    text = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(examples) == 2
+    for example in examples:
+        config = validate(tomllib.loads(example), "example", native)
+        assert make_plan(config, hosts["vm2"], native).blocks
+
+
+def test_the_documentation_names_every_key():
+    text = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    for table in (Config, Sweep, Extra):
+        for name in table.model_fields:
+            assert f"`{name}`" in text or f"[[{name}]]" in text, name

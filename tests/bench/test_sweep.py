@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -227,3 +228,13 @@ def test_wrong_flags_are_told_at_once_by_the_names_they_are_given():
 
 def test_presets_are_the_files_of_their_folder():
     assert {"quick", "standard", "full"} <= set(sweepfile.preset_names())
+
+
+def test_pydantic_is_imported_for_sweeps_only():
+    folder = Path(sweepfile.__file__).parent
+    users = [
+        p.name
+        for p in folder.rglob("*.py")
+        if re.search("^(from|import) pydantic", p.read_text(), re.M)
+    ]
+    assert sorted(users) == ["sweep.py", "sweepfile.py"]
