@@ -283,7 +283,9 @@ def _notes(report: Report) -> list[str]:
 def _next_commands(results: Results, report: Report, program: str) -> list[str]:
     commands = []
     if results.status != "done":
-        commands.append(f"{program} run --resume {results.folder}")
+        reserve = results.plan.get("options", {}).get("reserve_hugepages")
+        flag = " --reserve-hugepages" if reserve else ""
+        commands.append(f"{program} run --resume {results.folder}{flag}")
     if (results.folder / "pyperf.json").exists():
         pages = {case.pages for case in report.cases}
         if len(pages) > 1:
