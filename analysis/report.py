@@ -124,7 +124,7 @@ def build(
         2 %), ``accept_unknown`` (verdicts where the pages could not be told), ``least_bytes``
         (page policy -> working set from which larger pages than its own get a verdict).
     """
-    rule = Rule.of(results.plan.get("options", {}) | dict(options), results.plan)
+    rule = Rule.of(results.plan.get("options", {}) | dict(options))
     plan = results.plan
     report = Report(
         str(results.folder), results.status, results.rounds, plan.get("rounds", results.rounds)

@@ -155,6 +155,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
         assume_pools=args.reserve_hugepages,
     )
     options: dict[str, Any] = {
+        "dead_band": config.dead_band,
         "accept_unknown": args.accept_unknown,
         "reserve_hugepages": args.reserve_hugepages,
         "least_bytes": least_bytes(plan, probe),
