@@ -10,6 +10,7 @@ from bench.errors import UsageError
 if TYPE_CHECKING:
     from bench.blocks import Plan
     from bench.commands._session import Session
+    from bench.sizes import Probe
 
 SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count"
 EPILOG = """  {prog} run                                       the quick sweep, a few minutes
@@ -120,7 +121,6 @@ def _new_session(args: argparse.Namespace) -> "Session":
     from bench.commands._session import Session, default_folder
     from bench.plan import make_plan
     from bench.resources import read_resources
-    from bench.sizes import Probe
 
     if args.sweep and args.preset:
         raise UsageError("--sweep and --preset are two plans", "give one of them")
@@ -145,7 +145,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
         native,
     )
     resources = read_resources(Path(args.topology or "/"))
-    probe = Probe()
+    probe = _probe(args)
     plan = make_plan(
         config,
         resources,
@@ -170,7 +170,24 @@ def _new_session(args: argparse.Namespace) -> "Session":
     )
 
 
-def least_bytes(plan: "Plan", probe: Any) -> dict[str, int]:  # noqa: ANN401 - imported late
+def _probe(args: argparse.Namespace) -> "Probe":
+    """Caches and TLB as measured, once a boot; a plan for another host knows nothing of them."""
+    from bench.errors import PagestormError
+    from bench.probe import known_probe, probe_once
+    from bench.sizes import Probe
+
+    if args.topology:
+        return Probe()
+    if args.dry_run:
+        return known_probe()
+    try:
+        return probe_once(lambda: print("probing caches and TLB, once a boot", file=sys.stderr))
+    except PagestormError as error:
+        print(f"caches and TLB could not be measured: {error}", file=sys.stderr)
+        return Probe()
+
+
+def least_bytes(plan: "Plan", probe: "Probe") -> dict[str, int]:
     """Working set below which a larger page than this policy's gets no verdict, by policy."""
     from bench import native
     from bench.sizes import BEYOND, reach
