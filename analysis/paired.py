@@ -7,7 +7,7 @@ for the same work, so that a ratio under 1 is a gain.
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from analysis.load import BlockInfo, Results, Row, beside
@@ -29,10 +29,10 @@ class Rule:
     """Page policy -> working set from which larger pages than its own get a verdict."""
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], plan: Mapping[str, Any]) -> "Rule":
-        """Rule of a run's options; the plan's dead band where the options have none."""
-        dead_band = options.get("dead_band", plan.get("dead_band", DEAD_BAND))
-        return cls(dead_band, options.get("accept_unknown", False), options.get("least_bytes", {}))
+    def of(cls, options: Mapping[str, Any]) -> "Rule":
+        """Rule of a run's options; others among them are passed over."""
+        known = {item.name for item in fields(cls)} & options.keys()
+        return cls(**{key: options[key] for key in known})
 
     def least_working_set(self, baseline: Row, treated: Row) -> int:
         """Working set that two page policies need; 0 where this one is enough, or pages are equal.

@@ -124,7 +124,7 @@ def build(
         2 %), ``accept_unknown`` (verdicts where the pages could not be told), ``least_bytes``
         (page policy -> working set from which larger pages than its own get a verdict).
     """
-    rule = Rule.of(results.plan.get("options", {}) | dict(options), results.plan)
+    rule = Rule.of(results.plan.get("options", {}) | dict(options))
     plan = results.plan
     report = Report(
         str(results.folder), results.status, results.rounds, plan.get("rounds", results.rounds)
@@ -283,7 +283,9 @@ def _notes(report: Report) -> list[str]:
 def _next_commands(results: Results, report: Report, program: str) -> list[str]:
     commands = []
     if results.status != "done":
-        commands.append(f"{program} run --resume {results.folder}")
+        reserve = results.plan.get("options", {}).get("reserve_hugepages")
+        flag = " --reserve-hugepages" if reserve else ""
+        commands.append(f"{program} run --resume {results.folder}{flag}")
     if (results.folder / "pyperf.json").exists():
         pages = {case.pages for case in report.cases}
         if len(pages) > 1:

@@ -42,20 +42,20 @@ def make_console(stream: TextIO) -> "Console":
 def table(
     console: "Console", title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> None:
-    """Print a table; names that start with ``<`` are of text columns, which may wrap."""
+    """Print a table. A column ``<name`` is text that may wrap, ``|name`` text that does not."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     made.padding = (0, 1, 0, 0)
+    made.pad_edge = False
     for column in columns:
-        text = column.startswith("<")
         made.add_column(
-            column.lstrip("<"),
-            justify="left" if text else "right",
+            column.lstrip("<|"),
+            justify="left" if column[:1] in ("<", "|") else "right",
             overflow="fold",
-            no_wrap=not text,
+            no_wrap=column[:1] != "<",
         )
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
@@ -71,7 +71,7 @@ def _values(console: "Console", report: "Report") -> None:
     table(
         console,
         f"bandwidth, median and 95 % interval ({done})",
-        ("<kernel", "size", "<pages", "threads", "GB/s useful", "", "GB/s bus"),
+        ("<kernel", "size", "|pages", "", "GB/s useful", "", "GB/s bus"),
         (
             [*_case(case), _number(case.gbps.value), _interval(case.gbps), _bus(case)]
             for case in bandwidth
@@ -80,7 +80,7 @@ def _values(console: "Console", report: "Report") -> None:
     table(
         console,
         f"latency, median and 95 % interval ({done})",
-        ("<kernel", "size", "<pages", "threads", "ns/operation", "", "GB/s useful"),
+        ("<kernel", "size", "|pages", "", "ns/operation", "", "GB/s useful"),
         (
             [
                 *_case(case),
@@ -96,7 +96,7 @@ def _values(console: "Console", report: "Report") -> None:
 
 
 def _case(case: "CaseResult") -> list[str]:
-    threads = f"{case.threads}{'*' if case.oversubscribed else ''}"
+    threads = f"{case.threads}t{'*' if case.oversubscribed else ''}"
     return [case.label, format_size(case.size), case.pages, threads]
 
 
@@ -110,12 +110,12 @@ def _verdicts(console: "Console", report: "Report") -> None:
     table(
         console,
         "against the baseline of the same block (gain in speed, 95 % interval)",
-        ("<kernel", "size", "threads", "<change", "gain", "", "<verdict"),
+        ("<kernel", "size", "", "<change", "gain", "", "|verdict"),
         (
             [
                 c.label,
                 format_size(c.size),
-                str(c.threads),
+                f"{c.threads}t",
                 c.change,
                 *_gain(c),
                 c.decision.verdict,
@@ -170,8 +170,12 @@ def _name(comparison: "Comparison") -> str:
 def _gain(comparison: "Comparison") -> tuple[str, str]:
     middle, low, high = comparison.gain
     if not math.isfinite(high) or comparison.decision.low <= 0:
-        return f"{middle:+.1%}", ""
-    return f"{middle:+.1%}", f"[{low:+.1%}, {high:+.1%}]"
+        return _percent(middle), ""
+    return _percent(middle), f"[{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(share: float) -> str:
+    return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
 
 
 def _way_out(comparison: "Comparison") -> str:

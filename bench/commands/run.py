@@ -106,8 +106,13 @@ def _resumed(args: argparse.Namespace) -> "Session":
     session = open_session(
         args.resume, args.json, parse_duration(args.budget) if args.budget else None
     )
-    if args.reserve_hugepages:
+    if args.reserve_hugepages or session.options.get("reserve_hugepages"):
         session.reserve = _shortfall(session.plan)
+    if session.reserve and not args.reserve_hugepages:
+        raise UsageError(
+            f"the plan of {args.resume} counts on huge pages that are not in the pools now",
+            "add --reserve-hugepages, as when it was begun",
+        )
     return session
 
 
@@ -150,7 +155,9 @@ def _new_session(args: argparse.Namespace) -> "Session":
         assume_pools=args.reserve_hugepages,
     )
     options: dict[str, Any] = {
+        "dead_band": config.dead_band,
         "accept_unknown": args.accept_unknown,
+        "reserve_hugepages": args.reserve_hugepages,
         "least_bytes": least_bytes(plan, probe),
     }
     return Session(
