@@ -29,10 +29,13 @@ def parse_size(text: str) -> int:
     if match is None:
         raise UsageError(f"not a size: {text!r}", "write a number of bytes, or 64KiB, 256MiB, 1GiB")
     unit = match[2]
-    value = float(match[1]) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
-    if value != int(value):
+    # In whole numbers: a float is off by some bytes from 8 PiB on.
+    whole, _, digits = match[1].partition(".")
+    scaled = int(whole + digits) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
+    n_bytes, rest = divmod(scaled, 10 ** len(digits))
+    if rest:
         raise UsageError(f"not a whole number of bytes: {text!r}")
-    return int(value)
+    return n_bytes
 
 
 def format_size(n_bytes: int) -> str:
