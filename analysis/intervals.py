@@ -48,7 +48,7 @@ class Interval:
 
 def pairs_needed(level: float = LEVEL) -> int:
     """Fewest values whose smallest and largest enclose the median with probability ``level``."""
-    _check_level(level)
+    check_level(level)
     return math.ceil(1 - math.log2(1 - level) - 1e-12)
 
 
@@ -117,7 +117,7 @@ def bca_interval(
     """
     values = finite("x", x)
     n = values.size
-    _check_level(level)
+    check_level(level)
     if n < BOOTSTRAP_PAIRS:
         raise ValueError(f"the bootstrap needs {BOOTSTRAP_PAIRS} values, not {n}")
     widened = 1 - 2 * float(
@@ -156,6 +156,7 @@ def interval(x: ArrayLike, level: float = LEVEL, *, seed: int = 0) -> Interval:
     return bca_interval(values, level, seed=seed)
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Raise ValueError unless ``level`` lies between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"a level lies between 0 and 1, not {level}")

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import PagestormError, UsageError
-from bench.mix import Case, Mix, actor_name, cases, name, parse_mix
+from bench.mix import Case, Mix, cases, name, parse_mix
 from bench.schema import HOST, JOURNAL, PLAN, SCHEMA, disturbances
+from bench.units import format_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +162,7 @@ def _row(case: Case, measured: Mapping[str, Any]) -> Row:
         "pages": actor.policy,
         "threads": actor.threads,
         "size": actor.size,
-        "beside": _others(case.mix, case.actor),
+        "beside": beside(case.mix, case.actor),
         "seconds": seconds,
         "passes": measured["passes"],
         "ops": measured["ops"],
@@ -174,9 +175,14 @@ def _row(case: Case, measured: Mapping[str, Any]) -> Row:
     }
 
 
-def _others(mix: Mix, position: int) -> str:
-    names = [actor_name(a) for i, a in enumerate(mix.actors) if i != position]
-    return "+".join(names + [str(pool) for pool in mix.pools])
+def beside(mix: Mix, position: int) -> str:
+    """What runs beside an actor, in short: ``scan[op=copy] 2t thp 1GiB``."""
+    told = []
+    for actor in (a for i, a in enumerate(mix.actors) if i != position):
+        params = ",".join(f"{key}={value}" for key, value in actor.params)
+        kernel = f"{actor.kernel}[{params}]" if params else actor.kernel
+        told.append(f"{kernel} {actor.threads}t {actor.policy} {format_size(actor.size)}")
+    return " + ".join(told)
 
 
 def frame(folder: str | Path) -> "pd.DataFrame":

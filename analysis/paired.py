@@ -7,10 +7,10 @@ for the same work, so that a ratio under 1 is a gain.
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from analysis.load import BlockInfo, Results, Row
+from analysis.load import BlockInfo, Results, Row, beside
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state
 from bench.mix import Actor, Mix, actor_name, parse_mix
 from bench.units import format_size
@@ -29,10 +29,10 @@ class Rule:
     """Page policy -> working set from which larger pages than its own get a verdict."""
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], plan: Mapping[str, Any]) -> "Rule":
-        """Rule of a run's options; the plan's dead band where the options have none."""
-        dead_band = options.get("dead_band", plan.get("dead_band", DEAD_BAND))
-        return cls(dead_band, options.get("accept_unknown", False), options.get("least_bytes", {}))
+    def of(cls, options: Mapping[str, Any]) -> "Rule":
+        """Rule of a run's options; others among them are passed over."""
+        known = {item.name for item in fields(cls)} & options.keys()
+        return cls(**{key: options[key] for key in known})
 
     def least_working_set(self, baseline: Row, treated: Row) -> int:
         """Working set that two page policies need; 0 where this one is enough, or pages are equal.
@@ -63,6 +63,8 @@ class Comparison:
     """On time for the same work: a ratio under 1 is a gain."""
     unequal_states: int
     """Pairs not formed because the two samples ran in different placement states."""
+    skipped: bool
+    """The host could not give one of the two: nothing was there to compare."""
     seconds_to_decide: float
     """Measuring time at which a "cannot tell" would be decided; NaN where not known."""
 
@@ -93,7 +95,11 @@ def comparisons(
                 continue
             mine = [r for r in rows if r["mix"] == mix and r["actor"] == a]
             theirs = [r for r in rows if r["mix"] == block.mixes[0] and r["actor"] == b]
-            decision, unequal = _decide(results, theirs, mine, rule)
+            skips = [results.skipped[m] for m in (block.mixes[0], mix) if m in results.skipped]
+            if skips:
+                decision, unequal = not_tested(skips[0]), 0
+            else:
+                decision, unequal = _decide(results, theirs, mine, rule)
             actor = alternative.actors[a]
             found.append(
                 Comparison(
@@ -107,6 +113,7 @@ def comparisons(
                     mix,
                     decision,
                     unequal,
+                    bool(skips),
                     _seconds_to_decide(rows, decision),
                 )
             )
@@ -131,19 +138,28 @@ def _decide(
         return not_tested(f"takes a working set of {format_size(least)} at least"), 0
     other = {row["round"]: row for row in baseline}
     pairs = [
-        (work_seconds(row), work_seconds(other[row["round"]]), row["state"], state)
+        (work_seconds(row), work_seconds(base), *strata(row["state"], base["state"]))
         for row in treated
-        if row["round"] in other and (state := other[row["round"]]["state"]) is not None
+        if (base := other.get(row["round"])) and row["seconds"] > 0 and base["seconds"] > 0
     ]
-    pairs = [pair for pair in pairs if pair[0] > 0 and pair[1] > 0]
     if not pairs:
-        skipped = [results.skipped[m] for m in {r["mix"] for r in treated} & results.skipped.keys()]
-        return not_tested(skipped[0] if skipped else "no pair of samples"), 0
-    top, bottom, top_states, bottom_states = zip(*pairs, strict=True)
-    paired = pair_by_state(top, bottom, top_states, bottom_states)
+        return not_tested("no pair of samples"), 0
+    top, bottom, *states = zip(*pairs, strict=True)
+    paired = pair_by_state(top, bottom, *states)
     if not paired.log_ratios.size:
         return not_tested("no two samples of a round ran in the same placement"), paired.n_unequal
     return decide(paired.log_ratios, rule.dead_band), paired.n_unequal
+
+
+def strata(state: str, other: str) -> tuple[str, str]:
+    """Placement states as they are paired: a sample on one CPU goes with any.
+
+    Where its thread runs beside a second one is not a question for it, so the pair belongs to the
+    stratum of the other sample.
+    """
+    if state == "one":
+        return other, other
+    return (state, state) if other == "one" else (state, other)
 
 
 def work_seconds(row: Row) -> float:
@@ -162,12 +178,7 @@ def change(base: Mix, i: int, other: Mix, j: int) -> str:
     """Say what differs between a measured actor's mixes: ``base -> thp``, ``1t -> 2t``."""
     before, after = base.actors[i], other.actors[j]
     found = [f"{a} -> {b}" for a, b in zip(_parts(before), _parts(after), strict=True) if a != b]
-    rest = [
-        "+".join(
-            [actor_name(x) for k, x in enumerate(m.actors) if k != p] + list(map(str, m.pools))
-        )
-        for m, p in ((base, i), (other, j))
-    ]
+    rest = [beside(base, i), beside(other, j)]
     if rest[0] != rest[1]:
         found.append(" -> ".join(f"beside {text}" if text else "alone" for text in rest))
     return ", ".join(found) or "nothing"

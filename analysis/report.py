@@ -15,6 +15,11 @@ from analysis.load import Results, Row
 from analysis.paired import MOST_REJECTED, Comparison, Rule, comparisons, grouped, middle
 from bench.units import format_size
 
+ENOUGH = 0.95
+"""Share of the highest bandwidth at which more threads are not worth having."""
+MOST_SAMPLES = 200
+"""A longer run is not proposed: effects that small drown in what the host does meanwhile."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -51,8 +56,8 @@ class CaseResult:
     bus_max_gbps: float
     latency_ns: Estimate
     """Per operation of one thread; ``n`` is 0 where the kernel counts none."""
-    states: dict[str, int]
-    """Samples by placement state."""
+    by_state: dict[str, Estimate]
+    """GB/s by placement state of the CPUs used: ``one``, ``near``, ``far``, ``moved``."""
     disturbed: dict[str, int]
     """Samples by what disturbed them."""
     oversubscribed: bool
@@ -69,6 +74,8 @@ class Concurrency:
     pages: str
     threads: int
     gbps: float
+    enough: int
+    """Fewest threads that reached 95 % of it."""
     tried: tuple[int, ...]
 
 
@@ -117,7 +124,7 @@ def build(
         2 %), ``accept_unknown`` (verdicts where the pages could not be told), ``least_bytes``
         (page policy -> working set from which larger pages than its own get a verdict).
     """
-    rule = Rule.of(results.plan.get("options", {}) | dict(options), results.plan)
+    rule = Rule.of(results.plan.get("options", {}) | dict(options))
     plan = results.plan
     report = Report(
         str(results.folder), results.status, results.rounds, plan.get("rounds", results.rounds)
@@ -195,7 +202,7 @@ def _case_result(
         middle(r["bus_min_gbps"] for r in rows),
         middle(r["bus_max_gbps"] for r in rows),
         estimate([r["latency_ns"] for r in rows]),
-        dict(Counter(r["state"] for r in rows)),
+        {s: estimate([r["gbps"] for r in g]) for s, g in grouped(rows, "state").items()},
         dict(Counter(name for r in rows for name in r["disturbed"].split(",") if name)),
         any(r["oversubscribed"] for r in rows),
         tuple(flags),
@@ -212,7 +219,9 @@ def _best_concurrency(cases: Sequence[CaseResult]) -> list[Concurrency]:
         tried = tuple(sorted(case.threads for case in group))
         if len(tried) > 1:
             top = max(group, key=lambda case: case.gbps.value)
-            found.append(Concurrency(label, size, pages, top.threads, top.gbps.value, tried))
+            most = top.gbps.value
+            enough = min(case.threads for case in group if case.gbps.value >= ENOUGH * most)
+            found.append(Concurrency(label, size, pages, top.threads, most, enough, tried))
     return found
 
 
@@ -249,6 +258,10 @@ def _not_tested(results: Results, report: Report, program: str) -> list[Note]:
 
 def _notes(report: Report) -> list[str]:
     notes = []
+    if report.status == "budget":
+        notes.append(
+            f"the budget was spent after {report.rounds} of {report.planned_rounds} rounds"
+        )
     samples = sum(c.gbps.n for c in report.cases)
     total: Counter[str] = Counter()
     for case in report.cases:
@@ -258,7 +271,7 @@ def _notes(report: Report) -> list[str]:
         notes.append(f"disturbed, of {samples} samples: {told}")
     states: Counter[str] = Counter()
     for case in report.cases:
-        states.update({s: n for s, n in case.states.items() if s in ("near", "far", "moved")})
+        states.update({s: found.n for s, found in case.by_state.items() if s not in ("one", "")})
     if len(states) > 1:
         told = ", ".join(f"{n} {name}" for name, n in states.most_common())
         notes.append(f"the CPUs of multi-thread samples were {told}: compared within each only")
@@ -270,14 +283,16 @@ def _notes(report: Report) -> list[str]:
 def _next_commands(results: Results, report: Report, program: str) -> list[str]:
     commands = []
     if results.status != "done":
-        commands.append(f"{program} run --resume {results.folder}")
+        reserve = results.plan.get("options", {}).get("reserve_hugepages")
+        flag = " --reserve-hugepages" if reserve else ""
+        commands.append(f"{program} run --resume {results.folder}{flag}")
     if (results.folder / "pyperf.json").exists():
         pages = {case.pages for case in report.cases}
         if len(pages) > 1:
             commands.append(f"{program} export {results.folder} --by pages")
         commands.append(f"python -m pyperf stats {results.folder / 'pyperf.json'}")
     unclear = [c.decision.samples_to_decide for c in report.comparisons]
-    wanted = [n for n in unclear if n]
+    wanted = [n for n in unclear if n and n <= MOST_SAMPLES]
     if wanted:
         preset = results.plan.get("preset", "quick")
         commands.append(f"{program} run --preset {preset} --samples {max(wanted)}")

@@ -286,7 +286,8 @@ def replace_file(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise PagestormError(f"cannot write {path}: {error.strerror}") from error
+        way_out = "make space there" if error.errno in _NO_SPACE else ""
+        raise PagestormError(f"cannot write {path}: {error.strerror}", way_out) from error
 
 
 def _make_folder(folder: Path) -> None:

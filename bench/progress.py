@@ -44,12 +44,14 @@ class Pace:
 
     def __init__(self, remaining: Remaining) -> None:
         self._remaining = remaining
-        self._began = time.monotonic()
-        self._in_workers_s = 0.0
+        self._last_end = time.monotonic()
+        self._gaps_s: list[float] = []
 
     def add(self, wall_s: float) -> None:
-        """Count one sample of this sitting, for the share of time between the workers."""
-        self._in_workers_s += wall_s
+        """Count one sample of this sitting that ended now, for the time between two workers."""
+        now = time.monotonic()
+        self._gaps_s.append(max(0.0, now - self._last_end - wall_s))
+        self._last_end = now
 
     def left_s(self, state: State) -> float:
         """Seconds until the run is done, about."""
@@ -65,12 +67,12 @@ class Pace:
         measured = sum(_expected(e, b, state, warmth) or 0.0 for e, b in seen)
         estimated = sum(entry.estimate_s for entry, _ in seen)
         scale = measured / estimated if measured and estimated else 1.0
-        left = sum(
-            (_expected(entry, block, state, warmth) or entry.estimate_s * scale) * rounds
+        # The median: a table after the first round takes a second that does not come again.
+        gap = statistics.median(self._gaps_s) if self._gaps_s else 0.0
+        return sum(
+            ((_expected(entry, block, state, warmth) or entry.estimate_s * scale) + gap) * rounds
             for entry, block, rounds in estimates
         )
-        elapsed = time.monotonic() - self._began
-        return left * (max(1.0, elapsed / self._in_workers_s) if self._in_workers_s else 1.0)
 
 
 def _warmth(state: State) -> float:

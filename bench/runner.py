@@ -72,16 +72,18 @@ class Runner:
         state = self.journal.state
         rounds = self._rounds_before = self.rounds()
         status = "done"
+        spent = False
         while (block := next_block(state)) is not None:
+            if spent:
+                status = "budget"
+                break
             if self.stop.requested or not self.run_block(block):
                 status = "interrupted"
                 break
             if self.rounds() > rounds:
                 rounds = self.rounds()
                 self.watcher.round_ended(state)
-                if self._budget_is_spent(rounds):
-                    status = "budget"
-                    break
+                spent = self._budget_is_spent(rounds)
         self.journal.append({"kind": "end", "status": status, "time": now()})
         return status
 

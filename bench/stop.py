@@ -21,7 +21,7 @@ class Stop:
         self.fd = -1
         self._write_fd = -1
         self._replaced: dict[signal.Signals, Any] = {}
-        self._old_wakeup = -1
+        self._old_wakeup: int | None = None
 
     def __enter__(self) -> Self:
         self.fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -43,7 +43,7 @@ class Stop:
         for number, previous in self._replaced.items():
             # None: the handler was set outside Python and cannot be put back from here.
             signal.signal(number, previous if previous is not None else signal.SIG_DFL)
-        if self._replaced:
+        if self._old_wakeup is not None:
             signal.set_wakeup_fd(self._old_wakeup)
         self._replaced.clear()
         os.close(self.fd)

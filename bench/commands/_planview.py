@@ -1,5 +1,6 @@
 """What ``--dry-run`` prints: blocks, what is left out and why, memory and time."""
 
+import textwrap
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -25,7 +26,7 @@ def show(plan: Plan, stream: TextIO, as_json: bool) -> None:
     for title, skips in (("skipped", plan.skips), ("left out for time", plan.shed)):
         _show_skips(title, skips, stream)
     for note in plan.notes:
-        stream.write(f"note: {note}\n")
+        _write_wrapped(stream, f"note: {note}", "  ")
     samples = plan.rounds * sum(len(block.entries) for block in plan.blocks)
     stream.write(
         f"{samples} samples in {plan.rounds} rounds of {len(plan.blocks)} blocks;"
@@ -70,9 +71,16 @@ def _show_skips(title: str, skips: tuple[Skip, ...], stream: TextIO) -> None:
     if skips:
         stream.write(f"{title}:\n")
     for skip in skips:
-        stream.write(f"  {skip.what}: {skip.reason}\n")
+        _write_wrapped(stream, f"  {skip.what}: {skip.reason}", "    ")
         if skip.remedy:
             stream.write(f"    -> {skip.remedy}\n")
+
+
+def _write_wrapped(stream: TextIO, text: str, indent: str) -> None:
+    lines = textwrap.wrap(
+        text, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    stream.write("\n".join(lines) + "\n")
 
 
 def _places(cpus: tuple[tuple[int, ...], ...]) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from bench.blocks import Block, Plan
+from bench.blocks import Plan
 from bench.cli import program_name
 from bench.errors import UsageError
 from bench.journal import Journal, State, replace_file
@@ -19,6 +19,7 @@ from bench.progress import Remaining, Reporter
 from bench.results import Selection, Stages, write_pyperf
 from bench.runner import NextBlock, Runner, check_blocks, in_rounds, now
 from bench.schema import HOST, JOURNAL, SCHEMA
+from bench.spawn import WORKER
 from bench.stop import Stop
 from bench.units import format_duration
 
@@ -44,6 +45,7 @@ class Session:
     """For ``bench.results``; none given: all blocks run equally many rounds."""
     remaining: Remaining | None = None
     """For the time left; none given: as the usual schedule."""
+    command: Sequence[str] = WORKER
     status: str = ""
 
     def run(self) -> int:
@@ -87,7 +89,7 @@ class Session:
             f"{samples} samples in {self.plan.rounds} rounds of {len(blocks)} blocks, about"
             f" {format_duration(self.plan.estimate_s)}; results go to {self.folder}"
         )
-        runner = Runner(journal, blocks, self.plan.seed, reporter, stop)
+        runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
         if self.budget_s is not None:
             runner.budget_s = self.budget_s
         schedule = self.next_block or in_rounds(blocks, self.plan.rounds, self.plan.seed)
@@ -243,8 +245,3 @@ def _reserved(wanted: Mapping[int, int]) -> Any:  # noqa: ANN401 - a generator's
         yield
     for problem in reservation.problems:
         sys.stderr.write(f"warning: {problem}\n")
-
-
-def blocks_of(stages: Sequence[Sequence[Block]]) -> tuple[Block, ...]:
-    """All blocks of all stages."""
-    return tuple(block for stage in stages for block in stage)

@@ -42,20 +42,20 @@ def make_console(stream: TextIO) -> "Console":
 def table(
     console: "Console", title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> None:
-    """Print a table; names that start with ``<`` are of text columns, which may wrap."""
+    """Print a table. A column ``<name`` is text that may wrap, ``|name`` text that does not."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     made.padding = (0, 1, 0, 0)
+    made.pad_edge = False
     for column in columns:
-        text = column.startswith("<")
         made.add_column(
-            column.lstrip("<"),
-            justify="left" if text else "right",
+            column.lstrip("<|"),
+            justify="left" if column[:1] in ("<", "|") else "right",
             overflow="fold",
-            no_wrap=not text,
+            no_wrap=column[:1] != "<",
         )
     for row in rows:
         made.add_row(*(Text(cell) for cell in row))
@@ -71,7 +71,7 @@ def _values(console: "Console", report: "Report") -> None:
     table(
         console,
         f"bandwidth, median and 95 % interval ({done})",
-        ("<kernel", "size", "<pages", "threads", "GB/s useful", "", "GB/s bus"),
+        ("<kernel", "size", "|pages", "", "GB/s useful", "", "GB/s bus"),
         (
             [*_case(case), _number(case.gbps.value), _interval(case.gbps), _bus(case)]
             for case in bandwidth
@@ -79,8 +79,8 @@ def _values(console: "Console", report: "Report") -> None:
     )
     table(
         console,
-        f"latency of one operation, median and 95 % interval ({done})",
-        ("<kernel", "size", "<pages", "threads", "ns", "", "GB/s useful"),
+        f"latency, median and 95 % interval ({done})",
+        ("<kernel", "size", "|pages", "", "ns/operation", "", "GB/s useful"),
         (
             [
                 *_case(case),
@@ -96,7 +96,7 @@ def _values(console: "Console", report: "Report") -> None:
 
 
 def _case(case: "CaseResult") -> list[str]:
-    threads = f"{case.threads}{'*' if case.oversubscribed else ''}"
+    threads = f"{case.threads}t{'*' if case.oversubscribed else ''}"
     return [case.label, format_size(case.size), case.pages, threads]
 
 
@@ -110,36 +110,72 @@ def _verdicts(console: "Console", report: "Report") -> None:
     table(
         console,
         "against the baseline of the same block (gain in speed, 95 % interval)",
-        ("<kernel", "size", "<change", "gain", "", "<verdict"),
-        ([c.label, format_size(c.size), c.change, *_gain(c), c.decision.verdict] for c in tested),
+        ("<kernel", "size", "", "<change", "gain", "", "|verdict"),
+        (
+            [
+                c.label,
+                format_size(c.size),
+                f"{c.threads}t",
+                c.change,
+                *_gain(c),
+                c.decision.verdict,
+            ]
+            for c in tested
+        ),
     )
     unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
-    _list(console, "cannot tell", [f"{c.label} {c.change}: {_way_out(c)}" for c in unclear])
+    _list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
         console.print(f"{unequal} pairs ran in different placements and were not compared")
-    reasons = {
-        f"{c.label} {c.change}": c.decision.reason for c in report.comparisons if not c.decision.n
-    }
-    _list(console, "no verdict", [f"{what}: {reason}" for what, reason in reasons.items()])
+    untested = [c for c in report.comparisons if not c.decision.n and not c.skipped]
+    _list(
+        console,
+        "no verdict",
+        [f"{_name(c)}: {c.decision.reason}" for c in untested],
+    )
     _list(
         console,
         "best concurrency",
         [
             f"{b.label} {format_size(b.size)} {b.pages}: {b.threads} threads,"
-            f" {_number(b.gbps)} GB/s (tried {', '.join(map(str, b.tried))})"
+            f" {_number(b.gbps)} GB/s; 95 % of it from {b.enough} on"
+            f" (tried {', '.join(map(str, b.tried))})"
             for b in report.best
         ],
     )
+    _list(console, "by placement of the CPUs", _placements(report))
     flagged = [(case.case, flag) for case in report.cases for flag in case.flags]
     _list(console, "read with care", [f"{case}: {flag}" for case, flag in flagged])
+
+
+def _placements(report: "Report") -> list[str]:
+    lines = []
+    for case in report.cases:
+        if len(case.by_state) > 1:
+            told = ", ".join(
+                f"{state} {_number(found.value)} (n={found.n})"
+                for state, found in case.by_state.items()
+            )
+            size = format_size(case.size)
+            lines.append(f"{case.label} {size} {case.pages} {case.threads}t: {told} GB/s")
+    return lines
+
+
+def _name(comparison: "Comparison") -> str:
+    size = format_size(comparison.size)
+    return f"{comparison.label} {size} {comparison.threads}t {comparison.change}"
 
 
 def _gain(comparison: "Comparison") -> tuple[str, str]:
     middle, low, high = comparison.gain
     if not math.isfinite(high) or comparison.decision.low <= 0:
-        return f"{middle:+.1%}", ""
-    return f"{middle:+.1%}", f"[{low:+.1%}, {high:+.1%}]"
+        return _percent(middle), ""
+    return _percent(middle), f"[{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(share: float) -> str:
+    return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
 
 
 def _way_out(comparison: "Comparison") -> str:
@@ -171,7 +207,7 @@ def _number(value: float) -> str:
     """Three digits, as many as such a measurement has."""
     if math.isnan(value):
         return "-"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 
 def _interval(found: "Estimate") -> str:

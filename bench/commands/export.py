@@ -1,10 +1,11 @@
-"""Split a result into files that pyperf can pair: one a value of a field, without it in the names."""
+"""Split a result into files that pyperf can pair: one a value of a field, not in the names."""
 
 import argparse
 import re
 from collections.abc import Container, Iterable
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from bench.errors import PagestormError, UsageError
 from bench.mix import Actor, actor_name, mix_name, name, parse
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         required=True,
         metavar="FIELD",
-        help=f"{', '.join(PARTS)}, an actor's option ({', '.join(OPTIONS)}) or a kernel's parameter",
+        help=f"{', '.join(PARTS)}, an option ({', '.join(OPTIONS)}), or a kernel's parameter",
     )
     parser.add_argument("-o", "--output", metavar="DIR", help="where to write (DIR/by-FIELD)")
 
@@ -141,7 +142,7 @@ def _parts(actor: Actor) -> dict[str, str]:
 def _without(actor: Actor, by: str) -> str:
     """Name of an actor without one of its fields."""
     if by in OPTIONS:
-        default = next(item.default for item in fields(Actor) if item.name == by)
+        default: Any = next(item.default for item in fields(Actor) if item.name == by)
         return actor_name(replace(actor, **{by: default}))
     if by not in PARTS:
         kept = tuple((key, value) for key, value in actor.params if key != by)

@@ -10,14 +10,15 @@ from bench.errors import UsageError
 if TYPE_CHECKING:
     from bench.blocks import Plan
     from bench.commands._session import Session
+    from bench.sizes import Probe
 
 SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count"
 EPILOG = """  {prog} run                                       the quick sweep, a few minutes
   {prog} run --preset standard --budget 20m
   {prog} run --kernel scan[op=copy] --pages base,thp --threads 1,2,all
   {prog} run --sweep my-sweep.toml --dry-run       what it would do, and how long it takes
-  {prog} run --reserve-hugepages                   add the huge pages it needs, for its length (root)
-  {prog} run --resume DIR                          go on after an interrupt, a kill or a full disk"""
+  {prog} run --reserve-hugepages                   with the huge pages it needs (root)
+  {prog} run --resume DIR                          after an interrupt, a kill, a full disk"""
 
 PRESET = "quick"
 
@@ -44,9 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument("--samples", type=int, metavar="N", help="rounds: samples a case, 6 at least")
     how.add_argument("--window", metavar="TIME", help="length of one sample's window: 500ms")
-    how.add_argument(
-        "--budget", metavar="TIME", help="time for everything; sheds cases, not rounds"
-    )
+    how.add_argument("--budget", metavar="TIME", help="for everything; sheds cases, not rounds")
     how.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
     how.add_argument("--seed", type=int, metavar="N", help="of data and of the order of blocks")
     how.add_argument(
@@ -107,8 +106,13 @@ def _resumed(args: argparse.Namespace) -> "Session":
     session = open_session(
         args.resume, args.json, parse_duration(args.budget) if args.budget else None
     )
-    if args.reserve_hugepages:
+    if args.reserve_hugepages or session.options.get("reserve_hugepages"):
         session.reserve = _shortfall(session.plan)
+    if session.reserve and not args.reserve_hugepages:
+        raise UsageError(
+            f"the plan of {args.resume} counts on huge pages that are not in the pools now",
+            "add --reserve-hugepages, as when it was begun",
+        )
     return session
 
 
@@ -117,7 +121,6 @@ def _new_session(args: argparse.Namespace) -> "Session":
     from bench.commands._session import Session, default_folder
     from bench.plan import make_plan
     from bench.resources import read_resources
-    from bench.sizes import Probe
 
     if args.sweep and args.preset:
         raise UsageError("--sweep and --preset are two plans", "give one of them")
@@ -142,7 +145,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
         native,
     )
     resources = read_resources(Path(args.topology or "/"))
-    probe = Probe()
+    probe = _probe(args)
     plan = make_plan(
         config,
         resources,
@@ -152,7 +155,9 @@ def _new_session(args: argparse.Namespace) -> "Session":
         assume_pools=args.reserve_hugepages,
     )
     options: dict[str, Any] = {
+        "dead_band": config.dead_band,
         "accept_unknown": args.accept_unknown,
+        "reserve_hugepages": args.reserve_hugepages,
         "least_bytes": least_bytes(plan, probe),
     }
     return Session(
@@ -165,7 +170,24 @@ def _new_session(args: argparse.Namespace) -> "Session":
     )
 
 
-def least_bytes(plan: "Plan", probe: Any) -> dict[str, int]:  # noqa: ANN401 - imported late
+def _probe(args: argparse.Namespace) -> "Probe":
+    """Caches and TLB as measured, once a boot; a plan for another host knows nothing of them."""
+    from bench.errors import PagestormError
+    from bench.probe import known_probe, probe_once
+    from bench.sizes import Probe
+
+    if args.topology:
+        return Probe()
+    if args.dry_run:
+        return known_probe()
+    try:
+        return probe_once(lambda: print("probing caches and TLB, once a boot", file=sys.stderr))
+    except PagestormError as error:
+        print(f"caches and TLB could not be measured: {error}", file=sys.stderr)
+        return Probe()
+
+
+def least_bytes(plan: "Plan", probe: "Probe") -> dict[str, int]:
     """Working set below which a larger page than this policy's gets no verdict, by policy."""
     from bench import native
     from bench.sizes import BEYOND, reach

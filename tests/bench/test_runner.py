@@ -178,6 +178,10 @@ def test_a_spent_budget_stops_after_the_least_rounds(fake, tmp_path):
     assert {len(rounds) for rounds in state.closed.values()} == {3}
 
 
+def test_a_budget_spent_with_the_last_round_is_a_complete_run(fake, tmp_path):
+    assert run(tmp_path / "out", pages_plan(rounds=2), budget_s=0.0, least_rounds=2)[0] == "done"
+
+
 def test_the_caller_decides_which_block_is_next(fake, tmp_path):
     plan = pages_plan(rounds=1, kernels=("scan", "chase"))
     wanted = [plan.blocks[1]] * 3
