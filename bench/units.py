@@ -31,7 +31,8 @@ def parse_size(text: str) -> int:
     unit = match[2]
     # In whole numbers: a float is off by some bytes from 8 PiB on.
     whole, _, digits = match[1].partition(".")
-    scaled = int(whole + digits) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
+    factor: int = 1024 ** _EXPONENT[unit[0].lower()] if unit else 1
+    scaled = int(whole + digits) * factor
     n_bytes, rest = divmod(scaled, 10 ** len(digits))
     if rest:
         raise UsageError(f"not a whole number of bytes: {text!r}")
