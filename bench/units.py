@@ -30,7 +30,7 @@ def parse_size(text: str) -> int:
     # In whole numbers: a float is off by some bytes from 8 PiB on.
     whole, _, digits = match[1].partition(".")
     scaled = int(whole + digits) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
-    n_bytes, rest = divmod(scaled, 10 ** len(digits))
+    n_bytes, rest = divmod(scaled, int(10 ** len(digits)))
     if rest:
         raise UsageError(f"not a whole number of bytes: {text!r}")
     return n_bytes
