@@ -4,8 +4,6 @@ import re
 
 from bench.errors import UsageError
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?)?[bB]?\s*$")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|m|min|h)?\s*$")
 _CLOCK = re.compile(r"^\s*(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\s*$")
@@ -31,9 +29,8 @@ def parse_size(text: str) -> int:
     unit = match[2]
     # In whole numbers: a float is off by some bytes from 8 PiB on.
     whole, _, digits = match[1].partition(".")
-    factor: int = 1024 ** _EXPONENT[unit[0].lower()] if unit else 1
-    scaled = int(whole + digits) * factor
-    n_bytes, rest = divmod(scaled, 10 ** len(digits))
+    scaled = int(whole + digits) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
+    n_bytes, rest = divmod(scaled, int(10 ** len(digits)))
     if rest:
         raise UsageError(f"not a whole number of bytes: {text!r}")
     return n_bytes
