@@ -20,22 +20,11 @@ from analysis.stats import (
     Verdict,
     decide_family,
     not_tested,
-    pair_by_state,
     paired_log_ratio,
 )
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-@dataclass(frozen=True)
-class Samples:
-    """One value per block of one mix, and the state each ran in."""
-
-    values: ArrayLike
-    """Seconds, or GB/s; shape (blocks,)."""
-    states: Sequence[str] | None = None
-    """near, far, moved …; None where placement was not recorded."""
 
 
 @dataclass(frozen=True)
@@ -65,33 +54,33 @@ class Remedies:
 
 
 def decide_remedies(
-    baseline: Samples,
-    remedies: Mapping[str, Samples | Decision],
+    remedies: Mapping[str, PairedByState | Decision],
     dead_band: float = DEAD_BAND,
     level: float = LEVEL,
     *,
     lower_is_better: bool = True,
 ) -> Remedies:
-    """Decide every remedy against the baseline of the same blocks, by Holm over all tested.
+    """Decide every remedy against the baseline of its blocks, by Holm over all tested.
 
     Parameters
     ----------
-    baseline : Samples
-    remedies : mapping of name to Samples, or to a `not_tested` decision, which is kept
+    remedies : mapping of name to pairs
+        Remedy over baseline, from `analysis.stats.pair_by_state`; or a decision made already, such
+        as `analysis.stats.not_tested`, which is kept.
 
     Raises
     ------
     ValueError
-        Unequal numbers of blocks, or values that are not finite and positive.
+        Log ratios that are not finite.
     """
     decisions: dict[str, Decision] = {}
     pairs: dict[str, PairedByState] = {}
-    for name, treated in remedies.items():
-        if isinstance(treated, Decision):
-            decisions[name] = treated
+    for name, remedy in remedies.items():
+        if isinstance(remedy, Decision):
+            decisions[name] = remedy
             continue
-        pairs[name] = _paired(treated, baseline)
-        if pairs[name].log_ratios.size == 0:
+        pairs[name] = remedy
+        if remedy.log_ratios.size == 0:
             decisions[name] = not_tested("no block ran baseline and remedy in the same state")
     tested = {name: p.log_ratios for name, p in pairs.items() if name not in decisions}
     if tested:
@@ -215,12 +204,3 @@ def pairs_for_width(
     have = wider * (found.high - found.low) / 2
     needed = math.ceil(values.size * (have / math.log1p(half_width)) ** 2)
     return max(needed, pairs_needed(adjusted))
-
-
-def _paired(treated: Samples, baseline: Samples) -> PairedByState:
-    ratios = paired_log_ratio(treated.values, baseline.values)
-    if (treated.states is None) != (baseline.states is None):
-        raise ValueError("states are needed for both the remedy and its baseline, or for neither")
-    if treated.states is None or baseline.states is None:
-        return PairedByState(ratios, ("",) * ratios.size)
-    return pair_by_state(treated.values, baseline.values, treated.states, baseline.states)

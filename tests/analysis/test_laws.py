@@ -5,7 +5,7 @@ import math
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from analysis import models
 from analysis.models.queueing import (
@@ -109,6 +109,7 @@ groups = st.builds(
 some = st.lists(groups, min_size=1, max_size=5).filter(lambda gs: sum(g.threads for g in gs) > 0)
 
 
+@settings(deadline=None)
 @given(some)
 def test_shares_never_exceed_what_a_group_can_take_and_sum_to_the_total(gs):
     found = shares(gs)
@@ -120,6 +121,7 @@ def test_shares_never_exceed_what_a_group_can_take_and_sum_to_the_total(gs):
         assert found.sum() == pytest.approx(min(total_bandwidth(gs), most.sum()))
 
 
+@settings(deadline=None)
 @given(some, st.randoms(use_true_random=False))
 def test_shares_follow_their_groups(gs, random):
     order = list(range(len(gs)))
@@ -127,6 +129,7 @@ def test_shares_follow_their_groups(gs, random):
     assert shares([gs[i] for i in order]) == pytest.approx(shares(gs)[order])
 
 
+@settings(deadline=None)
 @given(groups.filter(lambda g: g.threads > 0), st.integers(1, 20), st.integers(1, 20))
 def test_identical_kernels_share_by_threads(g, n, m):
     found = shares([Group(n, g.b1, g.bs), Group(m, g.b1, g.bs)])

@@ -84,7 +84,7 @@ def test_exact_data_give_back_the_parameters(name):
     assert list(found.values) == pytest.approx(values, rel=1e-5)
 
 
-HEAVY = {"ecm", "latency_general"}
+HEAVY = {"ecm", "latency_general", "tlb_ladder"}
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import pytest
 from analysis import models
 from analysis.fit import fit
 from analysis.intervals import pairs_needed
-from analysis.stats import decide, not_tested, paired_log_ratio, verdict_of
+from analysis.stats import decide, not_tested, pair_by_state, paired_log_ratio, verdict_of
 from analysis.verdict import (
-    Samples,
     cause,
     contrast,
     decide_remedies,
@@ -60,12 +59,12 @@ def test_remedies_are_decided_together_and_pairs_accounted_for(rng):
 
     states = ["near"] * 12
     moved = ["near"] * 11 + ["far"]
+    baseline = run(1.0)
     found = decide_remedies(
-        Samples(run(1.0), states),
         {
-            "2m": Samples(run(0.8), states),
-            "mutex": Samples(run(1.3), moved),
-            "yield": Samples(run(1.0), states),
+            "2m": pair_by_state(run(0.8), baseline, states, states),
+            "mutex": pair_by_state(run(1.3), baseline, moved, states),
+            "yield": pair_by_state(run(1.0), baseline, states, states),
             "1g": not_tested("no 1 GiB pages", "pagestorm host"),
         },
     )
@@ -79,13 +78,10 @@ def test_remedies_are_decided_together_and_pairs_accounted_for(rng):
 
 
 def test_no_equal_state_is_not_tested():
-    found = decide_remedies(
-        Samples([1.0] * 6, ["near"] * 6), {"2m": Samples([1.0] * 6, ["far"] * 6)}
-    )
+    apart = pair_by_state([1.0] * 6, [1.0] * 6, ["far"] * 6, ["near"] * 6)
+    found = decide_remedies({"2m": apart})
     assert found.decisions["2m"].verdict == "not tested"
     assert found.pairs["2m"].n_unequal == 6
-    with pytest.raises(ValueError, match="neither"):
-        decide_remedies(Samples([1.0], ["near"]), {"2m": Samples([1.0])})
 
 
 def test_contrasts_multiply_to_the_total_up_to_the_residual(rng):
