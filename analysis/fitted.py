@@ -21,7 +21,7 @@ from analysis.solve import Problem
 from analysis.uncertainty import Centre
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from analysis.plot import Axes
 
 RESAMPLES = 2000
 Method = Literal["profile", "normal", "bootstrap"]
