@@ -4,6 +4,8 @@ import re
 
 from bench.errors import UsageError
 
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?)?[bB]?\s*$")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|m|min|h)?\s*$")
 _CLOCK = re.compile(r"^\s*(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\s*$")
