@@ -6,6 +6,7 @@ Imports no numpy, so that a worker starts quickly. Nothing here knows a kernel o
 import errno
 import functools
 import importlib
+import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +47,10 @@ class RunFailedError(PagestormError):
 @functools.cache
 def _module() -> ModuleType:
     try:
+        # Another build of the same extension, such as one with sanitizers.
+        path = os.environ.get("PAGESTORM_EXTENSION")
+        if path and MODULE == "bench._native":
+            return _load_file(MODULE, path)
         return importlib.import_module(MODULE)
     except ImportError as error:
         raise NotBuiltError(
@@ -53,6 +58,15 @@ def _module() -> ModuleType:
             "run `make build` in the checkout, or `pip install -e .`; it needs Linux, gcc and "
             "Python's headers (Debian: apt install gcc python3-dev)",
         ) from None
+
+
+def _load_file(name: str, path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"not an extension: {path}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def use_module(name: str) -> None:
@@ -423,7 +437,10 @@ class RunSettings:
 
 @dataclass
 class RawRun:
-    """What one call of the engine left: C structs plus the text of the probe files."""
+    """What one call of the engine left: C structs plus the text of the probe files.
+
+    Rows of ``actors``, ``threads`` and ``pools`` are only valid as long as this object lives.
+    """
 
     window_s: float
     probe_s: float

@@ -6,6 +6,7 @@ from bench.errors import UsageError
 
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?)?[bB]?\s*$")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|m|min|h)?\s*$")
+_CLOCK = re.compile(r"^\s*(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\s*$")
 _EXPONENT = {"k": 1, "m": 2, "g": 3, "t": 4}
 _SECONDS = {
     "ns": 1e-9,
@@ -41,9 +42,13 @@ def format_size(n_bytes: int) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``500ms``, ``5s``, ``2m``, ``1h`` or a bare number of seconds."""
+    """Seconds of ``500ms``, ``5s``, ``2m``, ``1h05m`` or a bare number of seconds."""
     match = _DURATION.match(text)
     if match is None:
+        clock = _CLOCK.match(text)
+        if clock is not None and text.strip():
+            hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+            return 3600.0 * hours + 60.0 * minutes + seconds
         raise UsageError(f"not a duration: {text!r}", "write 500ms, 30s, 5m or 1h")
     return float(match[1]) * _SECONDS[match[2]]
 

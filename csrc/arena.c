@@ -124,7 +124,7 @@ static bool in_arena(const ps_kernel *kernel, uint32_t array)
 static int lay_out(ps_place *place, bool point, char *why)
 {
     ps_ctx *ctx = &place->ctx;
-    const ps_kernel *kernel = ctx->kernel;
+    const ps_kernel *kernel = place->actor->kernel;
     ps_arena *arena = &place->arena;
     for (uint32_t i = 0; i < arena->n_segments; i++)
         arena->segments[i].used_bytes = 0;
@@ -228,9 +228,9 @@ int ps_place_arrays(ps_place *place, bool map, char *why)
             return ps_refuse(why, code, "cannot bind memory to node %d: %s", segment->node,
                              strerror(code));
     }
-    if (ctx->kernel->memory == PS_CHURN && (code = reserve_regions(place, why)))
-        return code;
-    code = lay_out(place, true, why);
+    code = ctx->kernel->memory == PS_CHURN ? reserve_regions(place, why) : 0;
+    if (!code)
+        code = lay_out(place, true, why);
     if (!code && place->n < ctx->n_threads) {
         /* A split actor fills shares of other threads too: they alias its own arrays. */
         const ps_thread *own = &ctx->threads[place->first];
@@ -367,7 +367,7 @@ void ps_place_close(ps_place *place)
     if (place->arena.regions)
         munmap(place->arena.regions, place->arena.regions_bytes);
     if (place->values)
-        for (uint32_t i = 0; i < place->ctx.kernel->n_params; i++)
+        for (uint32_t i = 0; i < place->actor->kernel->n_params; i++)
             if (place->values[i].data)
                 munmap((void *)(uintptr_t)place->values[i].data, place->values[i].data_bytes);
     free(place->values);

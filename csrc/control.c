@@ -171,7 +171,7 @@ static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, bool
 {
     bool through = pool_move(pool, n, put);
     if (!through) {
-        uint64_t start = ps_clock_ns(), now = start;
+        uint64_t start = ps_clock_ns(), now;
         atomic_fetch_add(&pool->blocked, 1);
         atomic_fetch_add(&pool->waiters, 1);
         for (uint32_t spins = 0; !ps_control_ended(control); spins++) {

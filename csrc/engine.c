@@ -434,6 +434,8 @@ static void set_up_control(const ps_run_state *run)
 
 static int check_mix(const ps_mix *mix, ps_result *result)
 {
+    if (!mix->n_actors)
+        return ps_refuse(result->why, EINVAL, "a mix needs an actor");
     for (uint32_t a = 0; a < mix->n_actors; a++) {
         const ps_actor *actor = &mix->actors[a];
         if (!actor->n_threads || actor->variant >= actor->kernel->n_variants ||

@@ -9,8 +9,7 @@
 #define PM_PFN ((1ull << 55) - 1)
 #define KPF_HEAD (1ull << 15)
 #define KPF_TAIL (1ull << 16)
-#define KPF_HUGETLB (1ull << 17)
-#define KPF_THP (1ull << 22)
+#define KPF_THP (1ull << 22) /* never with hugetlb */
 
 #define BATCH 512u /* pages read at once; a multiple of every folio's */
 
@@ -22,7 +21,7 @@ static int is_folio(int kpageflags, uint64_t first, uint64_t n, bool *yes)
     ssize_t got = pread(kpageflags, flags, (n + 1) * 8, (off_t)(first * 8));
     if (got < (ssize_t)(n * 8))
         return got < 0 ? errno : EIO;
-    if (!(flags[0] & KPF_HEAD) || !(flags[0] & KPF_THP) || (flags[0] & KPF_HUGETLB))
+    if (!(flags[0] & KPF_HEAD) || !(flags[0] & KPF_THP))
         return 0;
     for (uint64_t i = 1; i < n; i++)
         if (!(flags[i] & KPF_TAIL))
@@ -33,11 +32,8 @@ static int is_folio(int kpageflags, uint64_t first, uint64_t n, bool *yes)
 
 static bool contiguous(const uint64_t *entries, uint64_t n)
 {
-    uint64_t first = entries[0] & PM_PFN;
-    if (first % n)
-        return false;
     for (uint64_t i = 0; i < n; i++)
-        if (!(entries[i] & PM_PRESENT) || (entries[i] & PM_PFN) != first + i)
+        if (!(entries[i] & PM_PRESENT) || (entries[i] & PM_PFN) != (entries[0] & PM_PFN) + i)
             return false;
     return true;
 }

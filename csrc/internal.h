@@ -72,8 +72,8 @@ int ps_map_advised(void *where, uint64_t bytes, uint64_t page_bytes, int advice,
 int ps_read_line(const char *path, char *line, size_t size);
 /* What one PMD entry maps: the size of a transparent huge page. */
 uint64_t ps_pmd_bytes(void);
-/* Whether a mapping with MADV_HUGEPAGE may get transparent pages of this size: 0, or ENOTSUP with
- * the reason and the command that would allow it. */
+/* Whether a mapping with MADV_HUGEPAGE may get transparent pages of this size: 0; EPERM where a
+ * setting forbids them, with the command that would allow them; ENOTSUP with a reason. */
 int ps_thp_allowed(uint64_t page_bytes, char *why);
 
 /* ---- for page policies: looking at memory (evidence.c, smaps.c, folios.c) -------------------- */

@@ -70,7 +70,7 @@ int ps_map_advised(void *where, uint64_t bytes, uint64_t page_bytes, int advice,
     /* Arenas of all policies start where a page table does: they differ in page size alone. */
     uint64_t pmd = ps_pmd_bytes();
     uint64_t align = !where && bytes >= pmd && pmd > page_bytes ? pmd : page_bytes;
-    void *start;
+    void *start = NULL;
     int code = ps_map_aligned(where, bytes, align, 0, &start);
     if (code)
         return code;

@@ -83,9 +83,9 @@ int ps_thp_allowed(uint64_t page_bytes, char *why)
 
     /* A size's own always or madvise counts even where the general setting is never. */
     if (!strcmp(own, "never"))
-        return ps_refuse(why, ENOTSUP, "%s is never; as root: echo madvise > %s", path, path);
+        return ps_refuse(why, EPERM, "%s is never; as root: echo madvise > %s", path, path);
     if (!strcmp(own, "inherit") && !strcmp(whole, "never"))
-        return ps_refuse(why, ENOTSUP,
+        return ps_refuse(why, EPERM,
                          THP "/enabled is never; as root: echo madvise > " THP "/enabled");
     return 0;
 }

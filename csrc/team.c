@@ -425,6 +425,15 @@ static int pin(const ps_worker *worker)
     return pthread_setaffinity_np(pthread_self(), bytes, set);
 }
 
+/* Main threads read the evidence between two of them; nothing runs meanwhile. */
+static int pass_syncs(ps_control *control, int n)
+{
+    int code = 0;
+    while (!code && n-- > 0)
+        code = ps_barrier_wait(control, &control->sync);
+    return code;
+}
+
 void *ps_worker_main(void *argument)
 {
     ps_worker *worker = argument;
@@ -443,10 +452,7 @@ void *ps_worker_main(void *argument)
     } else {
         code = touch_and_fill(worker);
     }
-    /* Evidence is read between the first two; nothing runs meanwhile. */
-    if (code || ps_barrier_wait(control, &control->sync) ||
-        ps_barrier_wait(control, &control->sync) || warm_up(worker) ||
-        ps_barrier_wait(control, &control->sync))
+    if (code || pass_syncs(control, 2) || warm_up(worker) || pass_syncs(control, 1))
         return NULL;
     bool joins = actor->joined || actor->kernel->sharing == PS_TEAM;
     ps_team *team = &control->teams[worker->actor];
@@ -466,7 +472,7 @@ void *ps_worker_main(void *argument)
     if (control->fixed && atomic_fetch_sub(&control->unsatisfied, 1) == 1)
         ps_control_close(control, ps_clock_ns());
     settle(worker);
-    if (ps_barrier_wait(control, &control->sync) || ps_barrier_wait(control, &control->sync))
+    if (pass_syncs(control, 2))
         return NULL;
     if (worker->mix->check && actor->kernel->check)
         check(worker);

@@ -3,26 +3,29 @@
 
 #include "internal.h"
 
-#define SETTING "/sys/kernel/mm/transparent_hugepage/hugepages-${s}kB/enabled"
-
 static int available(const ps_policy *self, char *why)
 {
-    int code = ps_thp_allowed(self->page_bytes, why);
-    if (code)
-        return code;
+    unsigned long long kib = self->page_bytes / 1024;
+    int own = ps_thp_allowed(self->page_bytes, why);
+    if (own == ENOTSUP)
+        return own;
     /* A fault takes the largest size allowed: any above ours would be used instead. */
-    char sizes[96] = "", ignored[PS_WHY];
+    char larger[96] = "", ignored[PS_WHY];
     size_t used = 0;
     for (uint64_t size = self->page_bytes * 2; size <= ps_pmd_bytes(); size *= 2)
-        if (!ps_thp_allowed(size, ignored) && used < sizeof(sizes))
-            used += (size_t)snprintf(sizes + used, sizeof(sizes) - used, " %llu",
+        if (!ps_thp_allowed(size, ignored) && used < sizeof(larger))
+            used += (size_t)snprintf(larger + used, sizeof(larger) - used, " %llu",
                                      (unsigned long long)size / 1024);
     if (!used)
-        return 0;
+        return own ? ENOTSUP : 0;
+    char enable[64] = "";
+    if (own)
+        snprintf(enable, sizeof(enable), " && echo madvise > hugepages-%llukB/enabled", kib);
     return ps_refuse(why, ENOTSUP,
-                     "larger sizes are on and would be used first; as root: "
-                     "for s in%s; do echo never > " SETTING "; done",
-                     sizes);
+                     "needs %llu KiB pages on and larger ones off; as root: "
+                     "cd /sys/kernel/mm/transparent_hugepage && for s in%s; "
+                     "do echo never > hugepages-${s}kB/enabled; done%s",
+                     kib, larger, enable);
 }
 
 static int map(const ps_policy *self, void *where, uint64_t bytes, void **out)

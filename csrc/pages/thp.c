@@ -5,7 +5,7 @@
 
 static int available(const ps_policy *self, char *why)
 {
-    return ps_thp_allowed(self->page_bytes, why);
+    return ps_thp_allowed(self->page_bytes, why) ? ENOTSUP : 0;
 }
 
 static int map(const ps_policy *self, void *where, uint64_t bytes, void **out)

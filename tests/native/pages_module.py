@@ -2,14 +2,15 @@
 
 import importlib.util
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from cffi import FFI
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,7 @@ void *mmap(void *where, size_t bytes, int protection, int flags, int file, long 
 int munmap(void *start, size_t bytes);
 int mprotect(void *start, size_t bytes, int protection);
 int madvise(void *start, size_t bytes, int advice);
+int capset(void *header, const void *data);
 int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 """
 
@@ -69,6 +71,7 @@ def build(folder: Path) -> SimpleNamespace:
     ffi.set_source(
         "_pages",
         "#include <sys/mman.h>\n#include <sys/prctl.h>\n"
+        + "int capset(void *header, const void *data);\n"  # libc exports it, no header has it
         + builder.registry_source([], [path.stem for path in policies]),
         sources=[str(path) for path in [*(CSRC / name for name in SOURCES), *policies]],
         include_dirs=[str(CSRC)],
@@ -196,7 +199,41 @@ def setting(path: Path, value: str) -> Iterator[None]:
         path.write_text(before)
 
 
-def temporary_build() -> Iterator[Pages]:
+def choose(path: Path, value: str) -> AbstractContextManager[None]:
+    """The same, or a skip where the kernel has no such setting."""
+    if not path.exists():
+        pytest.skip(f"this kernel has no {path}")
+    return setting(path, value)
+
+
+@contextmanager
+def only_64k_pages() -> Iterator[None]:
+    """64 KiB transparent pages switched on, every larger size off."""
+    with ExitStack() as stack:
+        for kib in (128, 256, 512, 1024, 2048):
+            stack.enter_context(choose(THP / f"hugepages-{kib}kB/enabled", "never"))
+        stack.enter_context(choose(THP / "hugepages-64kB/enabled", "madvise"))
+        yield
+
+
+def pool_folder(name: str) -> Path:
+    """Where the kernel shows a hugetlb pool."""
+    return POOLS / {"2m": "hugepages-2048kB", "1g": "hugepages-1048576kB"}[name]
+
+
+@contextmanager
+def reserve(name: str, n_pages: int) -> Iterator[None]:
+    """That many more pages in a pool, or a skip."""
+    pool = pool_folder(name) / "nr_hugepages"
+    wanted = int(pool.read_text()) + n_pages if pool.exists() else 0
+    with choose(pool, str(wanted)):
+        if int(pool.read_text()) < wanted:
+            pytest.skip(f"the kernel finds no {n_pages} free pages for the {name} pool")
+        yield
+
+
+@cache
+def load() -> Pages:
+    """The module, built once a test run."""
     with tempfile.TemporaryDirectory(prefix="pages-test-") as folder:
-        sys.stdout.flush()
-        yield Pages(build(Path(folder)))
+        return Pages(build(Path(folder)))

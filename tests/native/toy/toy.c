@@ -6,12 +6,12 @@
 #include "internal.h"
 
 enum { MODE, CHUNK, COUNT, INPUT };
-enum { PLAIN, SALTED };
+enum { PLAIN, SALTED, WRONG };
 enum { REGION, NOTES, DOUBLED };
 
-static const char *const modes[] = {"plain", "salted"};
+static const char *const modes[] = {"plain", "salted", "wrong"};
 static const ps_param params[] = {
-    {.name = "mode", .kind = PS_CHOICE, .choices = modes, .n_choices = 2, .unit = "", .help = "f"},
+    {.name = "mode", .kind = PS_CHOICE, .choices = modes, .n_choices = 3, .unit = "", .help = "f"},
     {.name = "chunk",
      .kind = PS_SIZE,
      .default_value = 65536,
@@ -91,7 +91,8 @@ static int step(ps_ctx *ctx, uint32_t thread, uint64_t ticket)
     ps_thread *self = &ctx->threads[thread];
     uint64_t *notes = self->arrays[NOTES], n = ctx->values[COUNT].number, bytes = ctx->words[0];
     if (ticket >= n) {
-        ((uint64_t *)self->arrays[DOUBLED])[ticket - n] = 2 * notes[ticket - n];
+        ((uint64_t *)self->arrays[DOUBLED])[ticket - n] =
+            2 * notes[ticket - n] + (ctx->values[MODE].number == WRONG && ticket == n + 3);
         return 0;
     }
     uint64_t start = ps_clock_ns();

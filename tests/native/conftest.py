@@ -1,0 +1,41 @@
+"""Builds the engine once more with the toy kernel in it."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import native
+
+ROOT = Path(__file__).parents[2]
+MODULE = "_toy_native"
+
+
+def load_builder():
+    spec = importlib.util.spec_from_file_location("build_native", ROOT / "csrc" / "build_native.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def toy_build(tmp_path_factory):
+    """Folder with the extension that has the toy kernel."""
+    folder = tmp_path_factory.mktemp("toy")
+    flags = tuple(os.environ.get("CFLAGS", "").split())
+    toy = ROOT / "tests" / "native" / "toy" / "toy.c"
+    ffi = load_builder().make_ffi(MODULE, extra_kernels=(toy,), extra_cflags=flags, absolute=True)
+    ffi.compile(tmpdir=str(folder))
+    return folder
+
+
+@pytest.fixture
+def toy(toy_build, monkeypatch):
+    """The engine with the toy kernel, in place of the plain one for one test."""
+    monkeypatch.syspath_prepend(str(toy_build))
+    native.use_module(MODULE)
+    yield native
+    native.use_module("bench._native")
+    sys.modules.pop(MODULE, None)
