@@ -38,21 +38,21 @@ static inline bool fp_is_zero(const fp *a)
 /* ---- for any 64-bit CPU -------------------------------------------------------------------- */
 
 /* a * b + c + *carry; cannot overflow 128 bits. */
-static inline uint64_t ps_multiply_add(uint64_t a, uint64_t b, uint64_t c, uint64_t *carry)
+static inline uint64_t limb_multiply_add(uint64_t a, uint64_t b, uint64_t c, uint64_t *carry)
 {
     unsigned __int128 sum = (unsigned __int128)a * b + c + *carry;
     *carry = (uint64_t)(sum >> 64);
     return (uint64_t)sum;
 }
 
-static inline uint64_t ps_add_carry(uint64_t a, uint64_t b, uint64_t *carry)
+static inline uint64_t limb_add(uint64_t a, uint64_t b, uint64_t *carry)
 {
     unsigned __int128 sum = (unsigned __int128)a + b + *carry;
     *carry = (uint64_t)(sum >> 64);
     return (uint64_t)sum;
 }
 
-static inline uint64_t ps_sub_borrow(uint64_t a, uint64_t b, uint64_t *borrow)
+static inline uint64_t limb_sub(uint64_t a, uint64_t b, uint64_t *borrow)
 {
     unsigned __int128 difference = (unsigned __int128)a - b - *borrow;
     *borrow = (uint64_t)(difference >> 64) & 1;
@@ -65,7 +65,7 @@ static inline void fp_settle_scalar(fp *r, const uint64_t *t)
     uint64_t less[FP_LIMBS], borrow = 0;
 #pragma GCC unroll 6
     for (int i = 0; i < FP_LIMBS; i++)
-        less[i] = ps_sub_borrow(t[i], fp_modulus.limb[i], &borrow);
+        less[i] = limb_sub(t[i], fp_modulus.limb[i], &borrow);
     uint64_t keep = 0 - borrow;
 #pragma GCC unroll 6
     for (int i = 0; i < FP_LIMBS; i++)
@@ -77,7 +77,7 @@ static inline void fp_add_scalar(fp *r, const fp *a, const fp *b)
     uint64_t t[FP_LIMBS], carry = 0;
 #pragma GCC unroll 6
     for (int i = 0; i < FP_LIMBS; i++)
-        t[i] = ps_add_carry(a->limb[i], b->limb[i], &carry);
+        t[i] = limb_add(a->limb[i], b->limb[i], &carry);
     fp_settle_scalar(r, t);
 }
 
@@ -86,10 +86,10 @@ static inline void fp_sub_scalar(fp *r, const fp *a, const fp *b)
     uint64_t t[FP_LIMBS], borrow = 0, carry = 0;
 #pragma GCC unroll 6
     for (int i = 0; i < FP_LIMBS; i++)
-        t[i] = ps_sub_borrow(a->limb[i], b->limb[i], &borrow);
+        t[i] = limb_sub(a->limb[i], b->limb[i], &borrow);
 #pragma GCC unroll 6
     for (int i = 0; i < FP_LIMBS; i++)
-        r->limb[i] = ps_add_carry(t[i], fp_modulus.limb[i] & (0 - borrow), &carry);
+        r->limb[i] = limb_add(t[i], fp_modulus.limb[i] & (0 - borrow), &carry);
 }
 
 /* r = a b / 2^384 mod p, one limb of b at a time. p leaves the top bits of its highest limb free,
@@ -100,13 +100,13 @@ static __attribute__((noinline)) void fp_mul_scalar(fp *r, const fp *a, const fp
 #pragma GCC unroll 6
     for (int i = 0; i < FP_LIMBS; i++) {
         uint64_t high = 0, low = 0;
-        t[0] = ps_multiply_add(a->limb[0], b->limb[i], t[0], &high);
+        t[0] = limb_multiply_add(a->limb[0], b->limb[i], t[0], &high);
         uint64_t factor = t[0] * FP_MINUS_INVERSE;
-        (void)ps_multiply_add(factor, fp_modulus.limb[0], t[0], &low);
+        (void)limb_multiply_add(factor, fp_modulus.limb[0], t[0], &low);
 #pragma GCC unroll 6
         for (int j = 1; j < FP_LIMBS; j++) {
-            t[j] = ps_multiply_add(a->limb[j], b->limb[i], t[j], &high);
-            t[j - 1] = ps_multiply_add(factor, fp_modulus.limb[j], t[j], &low);
+            t[j] = limb_multiply_add(a->limb[j], b->limb[i], t[j], &high);
+            t[j - 1] = limb_multiply_add(factor, fp_modulus.limb[j], t[j], &low);
         }
         t[FP_LIMBS - 1] = high + low;
     }

@@ -28,8 +28,8 @@ enum thread_word { MADE, SPINS };
 /* The share of size that points and scalars get. It does not depend on the threads, so that the sum
  * does not either; the rest holds the buckets of any usual number of threads. */
 #define DATA_SHARE 4u
-/* Points or buckets between two looks at the clock of a paced thread: about 4 KiB. */
-#define PACED_ITEMS 16u
+/* Between two looks at the clock of a paced thread. */
+#define PACED_BYTES 4096u
 
 static const msm_arithmetic *arithmetic_of(const ps_ctx *ctx, int isa)
 {
@@ -158,8 +158,8 @@ static void convert(ps_ctx *ctx, ps_thread *own, uint64_t ticket)
     uint64_t *to = own->arrays[PLAIN], first = ticket * STRIDE;
     uint64_t last = first + STRIDE < ctx->words[N] ? first + STRIDE : ctx->words[N];
     for (uint64_t i = first; i < last; i++) {
-        if ((i - first) % (4 * PACED_ITEMS) == 0)
-            ps_pace(ctx, own, 4 * PACED_ITEMS * 2 * 8 * FR_LIMBS);
+        if ((i - first) % (PACED_BYTES / (16 * FR_LIMBS)) == 0)
+            ps_pace(ctx, own, PACED_BYTES);
         msm_plain(to + FR_LIMBS * i, from + FR_LIMBS * i);
     }
 }
@@ -177,21 +177,22 @@ static void do_tile(ps_ctx *ctx, uint32_t thread, const msm_arithmetic *arithmet
         .spins = own->words[SPINS],
     };
     _Alignas(16) char sums[2 * MSM_BUCKET_MAX] = {0};
-    uint64_t block = ctx->pace_bytes_per_s > 0 ? PACED_ITEMS : UINT64_MAX / 2;
-    uint64_t bytes = PACED_ITEMS * (arithmetic->point_bytes + arithmetic->bucket_bytes);
-    for (uint64_t at = job.tile.first; job.tile.bits && at < job.tile.last; at += block) {
-        ps_pace(ctx, own, bytes);
-        uint64_t end = job.tile.last - at > block ? at + block : job.tile.last;
-        arithmetic->gather(&job, at, end);
+    uint64_t bucket = arithmetic->bucket_bytes, access = arithmetic->point_bytes + bucket;
+    bool paced = ctx->pace_bytes_per_s > 0;
+    uint64_t points = paced ? PACED_BYTES / access : ctx->words[N];
+    for (uint64_t at = job.tile.first; job.tile.bits && at < job.tile.last; at += points) {
+        ps_pace(ctx, own, points * access);
+        arithmetic->gather(&job, at, at + points < job.tile.last ? at + points : job.tile.last);
     }
-    for (uint64_t left = (1ull << job.tile.bits) - 1; left;) {
-        ps_pace(ctx, own, PACED_ITEMS * arithmetic->bucket_bytes);
-        uint64_t start = left > block ? left - block : 0;
+    uint64_t left = (1ull << job.tile.bits) - 1, buckets = paced ? PACED_BYTES / bucket : left;
+    while (left) {
+        uint64_t start = left > buckets ? left - buckets : 0;
+        ps_pace(ctx, own, buckets * bucket);
         arithmetic->walk(&job, start, left, sums);
         left = start;
     }
-    char *partial = (char *)own->arrays[PARTIALS] + ticket * arithmetic->bucket_bytes;
-    memcpy(partial, sums + arithmetic->bucket_bytes, arithmetic->bucket_bytes);
+    char *partial = (char *)own->arrays[PARTIALS] + ticket * bucket;
+    memcpy(partial, sums + bucket, bucket);
     memcpy(&own->sink, partial, sizeof(own->sink));
 }
 

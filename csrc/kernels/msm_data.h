@@ -50,11 +50,11 @@ static inline uint64_t msm_lane(const msm_data *data, uint64_t i, uint64_t lanes
 static void msm_multiple(const msm_data *data, uint64_t i, uint64_t *out)
 {
     uint64_t high = 0, carry = 0;
-    uint64_t low = ps_multiply_add(i, data->step, 0, &high);
-    out[0] = ps_add_carry(data->start[0], low, &carry);
-    out[1] = ps_add_carry(data->start[1], high, &carry);
-    out[2] = ps_add_carry(data->start[2], 0, &carry);
-    out[3] = ps_add_carry(data->start[3], 0, &carry);
+    uint64_t low = limb_multiply_add(i, data->step, 0, &high);
+    out[0] = limb_add(data->start[0], low, &carry);
+    out[1] = limb_add(data->start[1], high, &carry);
+    out[2] = limb_add(data->start[2], 0, &carry);
+    out[3] = limb_add(data->start[3], 0, &carry);
 }
 
 static bool fr_below_modulus(const uint64_t *a)
@@ -71,7 +71,7 @@ static inline void fr_settle(uint64_t *a)
     uint64_t borrow = 0;
     if (!fr_below_modulus(a))
         for (int i = 0; i < FR_LIMBS; i++)
-            a[i] = ps_sub_borrow(a[i], fr_modulus[i], &borrow);
+            a[i] = limb_sub(a[i], fr_modulus[i], &borrow);
 }
 
 /* Scalar i in Montgomery form: multiplied by 2^256 modulo r. */
@@ -103,10 +103,10 @@ static inline void msm_plain(uint64_t *out, const uint64_t *in)
 #pragma GCC unroll 4
     for (int i = 0; i < FR_LIMBS; i++) {
         uint64_t factor = t[0] * FR_MINUS_INVERSE, carry = 0;
-        (void)ps_multiply_add(factor, fr_modulus[0], t[0], &carry);
+        (void)limb_multiply_add(factor, fr_modulus[0], t[0], &carry);
 #pragma GCC unroll 4
         for (int j = 1; j < FR_LIMBS; j++)
-            t[j - 1] = ps_multiply_add(factor, fr_modulus[j], t[j], &carry);
+            t[j - 1] = limb_multiply_add(factor, fr_modulus[j], t[j], &carry);
         t[FR_LIMBS - 1] = carry;
     }
     fr_settle(t);
@@ -119,11 +119,11 @@ static void fr_double_add(uint64_t *a, const uint64_t *b)
 {
     uint64_t carry = 0;
     for (int i = 0; i < FR_LIMBS; i++)
-        a[i] = ps_add_carry(a[i], a[i], &carry);
+        a[i] = limb_add(a[i], a[i], &carry);
     fr_settle(a);
     carry = 0;
     for (int i = 0; i < FR_LIMBS; i++)
-        a[i] = ps_add_carry(a[i], b[i], &carry);
+        a[i] = limb_add(a[i], b[i], &carry);
     fr_settle(a);
 }
 
@@ -142,7 +142,7 @@ static void fr_halve(uint64_t *a)
     uint64_t carry = 0;
     if (a[0] & 1)
         for (int i = 0; i < FR_LIMBS; i++)
-            a[i] = ps_add_carry(a[i], fr_modulus[i], &carry);
+            a[i] = limb_add(a[i], fr_modulus[i], &carry);
     for (int i = 0; i < FR_LIMBS; i++)
         a[i] = a[i] >> 1 | (i + 1 < FR_LIMBS ? a[i + 1] : carry) << 63;
 }
@@ -156,15 +156,15 @@ static void msm_closed_form(const msm_data *data, uint64_t n, uint64_t *out)
         uint64_t carry = 0, high = 0;
         msm_scalar(data, i, m);
         for (int k = 0; k < WIDE; k++) {
-            sum[k] = ps_add_carry(sum[k], k < FR_LIMBS ? m[k] : 0, &carry);
-            weighted[k] = ps_multiply_add(i, k < FR_LIMBS ? m[k] : 0, weighted[k], &high);
+            sum[k] = limb_add(sum[k], k < FR_LIMBS ? m[k] : 0, &carry);
+            weighted[k] = limb_multiply_add(i, k < FR_LIMBS ? m[k] : 0, weighted[k], &high);
         }
     }
     uint64_t one[FR_LIMBS] = {1}, step[FR_LIMBS] = {data->step}, carry = 0, other[FR_LIMBS];
     fr_multiply(out, sum, WIDE, data->start);
     fr_multiply(other, weighted, WIDE, step);
     for (int k = 0; k < FR_LIMBS; k++)
-        out[k] = ps_add_carry(out[k], other[k], &carry);
+        out[k] = limb_add(out[k], other[k], &carry);
     fr_multiply(out, out, FR_LIMBS, one);
     for (int bit = 0; bit < 64 * FR_LIMBS; bit++)
         fr_halve(out);
