@@ -15,7 +15,6 @@
 
 enum param { GROUP, POINTS, DIGITS, ARITHMETIC, DELAY_NS, PREFETCH, ALIGN, WINDOW };
 enum arithmetic { ARITHMETIC_REAL, ARITHMETIC_NONE, ARITHMETIC_DELAY };
-enum align { ALIGN_16, ALIGN_64 };
 enum array { BASES, SCALARS, PLAIN, BUCKETS, PARTIALS, RESULT, N_ARRAYS };
 /* ps_ctx.words: points; the grid; tickets of the conversion. */
 enum ctx_word { N, NX, NY, BITS, CONVERSIONS };
@@ -55,7 +54,7 @@ static uint64_t tiles_of(const ps_ctx *ctx)
 static char *aligned_start(const ps_ctx *ctx, uint32_t thread, enum array array)
 {
     char *start = ctx->threads[thread].arrays[array];
-    return start + (ctx->values[ALIGN].number == ALIGN_16 ? 16 : 0);
+    return start + ctx->values[ALIGN].number % PS_LINE;
 }
 
 /* ---- hooks --------------------------------------------------------------------------------- */
@@ -68,6 +67,9 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     if (ctx->values[DELAY_NS].number != DELAY_NS_DEFAULT &&
         ctx->values[ARITHMETIC].number != ARITHMETIC_DELAY)
         return ps_refuse(why, EINVAL, "delay_ns belongs to arithmetic=delay");
+    if (ctx->values[ALIGN].number != 16 && ctx->values[ALIGN].number != PS_LINE)
+        return ps_refuse(why, EINVAL, "align is 16 or 64, not %llu",
+                         (unsigned long long)ctx->values[ALIGN].number);
     if (!n) {
         uint64_t room = ctx->size_bytes / DATA_SHARE, padding = 3 * 4096u;
         n = room > padding ? (room - padding) / each : 0;
@@ -146,7 +148,7 @@ static void work(const ps_ctx *ctx, ps_work *work)
     work->bus_min_bytes = n * (point + 3 * scalar) + 2 * buckets + sums;
     /* Nothing stays cached but the line in use: of the scalars every line for each window, of the
      * points all that are passed, of the buckets all their lines for each access, both ways. */
-    uint64_t lines = (bucket + (ctx->values[ALIGN].number == ALIGN_16 ? PS_LINE : 0)) / PS_LINE;
+    uint64_t lines = (bucket + (ctx->values[ALIGN].number < PS_LINE ? PS_LINE : 0)) / PS_LINE;
     work->bus_max_bytes = n * 3 * scalar + counts.streamed * (point + scalar) +
                           2 * counts.accesses * lines * PS_LINE + 2 * counts.walked * bucket +
                           sums + tiles * bucket;
@@ -251,7 +253,6 @@ static const char *const arithmetic_names[] = {
     [ARITHMETIC_NONE] = "none",
     [ARITHMETIC_DELAY] = "delay",
 };
-static const char *const align_names[] = {[ALIGN_16] = "16", [ALIGN_64] = "64"};
 
 static const ps_param params[] = {
     {.name = "group",
@@ -297,11 +298,12 @@ static const ps_param params[] = {
      .unit = "points",
      .help = "how far ahead all lines of a bucket are asked for"},
     {.name = "align",
-     .kind = PS_CHOICE,
-     .choices = align_names,
-     .n_choices = PS_COUNT(align_names),
+     .kind = PS_U64,
+     .default_value = 16,
+     .min = 16,
+     .max = PS_LINE,
      .unit = "B",
-     .help = "16: points and buckets begin 16 B into a line, as in memory from malloc"},
+     .help = "16 or 64; 16: points and buckets begin 16 B into a line, as in memory from malloc"},
     {.name = "window",
      .kind = PS_U64,
      .default_value = 0,

@@ -164,13 +164,13 @@ def test_points_and_scalars_of_every_kind(name, case):
 
 
 @pytest.mark.parametrize("prefetch", [0, 1, 2])
-@pytest.mark.parametrize("align", ["16", "64"])
+@pytest.mark.parametrize("align", [16, 64])
 def test_prefetch_and_alignment_change_nothing_but_where_points_lie(align, prefetch):
     group = GROUPS["g1"]
     plain = native.run_once(msm(points=300))
     once = native.run_once(msm(points=300, align=align, prefetch=prefetch))
     assert once.arrays["result"] == plain.arrays["result"]
-    assert inputs(once, group, int(align)) == inputs(plain, group)
+    assert inputs(once, group, align) == inputs(plain, group)
     assert len(once.arrays["points"][0]) == len(plain.arrays["points"][0])
 
 
@@ -219,7 +219,7 @@ def test_a_paced_pass_is_a_whole_pass():
 def test_the_check_notices_faults(fault):
     command = [host_driver(), "131072", "1", "1", fault, "msm"]
     found = cases(subprocess.run(command, capture_output=True, text=True).stdout)
-    assert len(found) >= 24
+    assert len(found) >= 12
     # A point whose scalar is zero may be anything.
     shown = {case: said for case, said in found.items() if fault != "input" or "uniform" in case}
     assert {case for case, said in shown.items() if "FAILED" not in said} == set()
@@ -254,7 +254,7 @@ def test_points_fill_a_quarter_of_the_size_whatever_the_threads():
         ({"delay_ns": 5}, MIB, "arithmetic=delay"),
         ({"prefetch": 3}, MIB, "0 to 2"),
         ({"window": 25}, MIB, "0 to 24"),
-        ({"align": "32"}, MIB, "align"),
+        ({"align": 32}, MIB, "align is 16 or 64"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_reason(params, size, reason):

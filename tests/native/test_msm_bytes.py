@@ -111,7 +111,7 @@ def test_bus_bytes_enclose_the_useful_ones_and_tell_the_alignments_apart():
         return run(points=2000, arithmetic="none", **given)[0].work
 
     for name, spans in (("g1", (4, 3)), ("g2", (7, 6))):
-        at_16, at_64 = (work(group=name, align=align) for align in ("16", "64"))
+        at_16, at_64 = (work(group=name, align=align) for align in (16, 64))
         useful = sum(at_64[f"{kind}_bytes"] for kind in ("read", "written", "updated"))
         assert at_64["bus_min_bytes"] < useful < at_64["bus_max_bytes"]
         assert at_16["bus_min_bytes"] == at_64["bus_min_bytes"]
