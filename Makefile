@@ -61,7 +61,7 @@ sanitize: build $(VENV)/.test ## run the native tests under AddressSanitizer and
 	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so):$$($(CC) -print-file-name=libubsan.so) \
 	  ASAN_OPTIONS=detect_leaks=0:handle_segv=0:allow_user_segv_handler=1 \
 	  PAGESTORM_EXTENSION=$(CURDIR)/build/sanitize/$(NATIVE) \
-	  $(PY) -m pytest tests/native -m "not plain_build"
+	  $(PY) -m pytest tests/native
 
 check: lint test ## what .ci/run calls
 

@@ -437,7 +437,10 @@ class RunSettings:
 
 @dataclass
 class RawRun:
-    """What one call of the engine left: C structs plus the text of the probe files."""
+    """What one call of the engine left: C structs plus the text of the probe files.
+
+    Rows of ``actors``, ``threads`` and ``pools`` are only valid as long as this object lives.
+    """
 
     window_s: float
     probe_s: float

@@ -257,8 +257,8 @@ def _take_out(record: Record, root: Path) -> tuple[Record, list[str]]:
             record = _noted(record, index, share)
             where = "" if share.node is None else f" on node {share.node}"
             problems.append(
-                f"{stuck} pages of {format_size(share.size_bytes)}{where} are in use"
-                " by another process and stay in the pool"
+                f"{stuck} pages of {format_size(share.size_bytes)}{where} are still in use"
+                " and stay in the pool"
             )
     if not problems:
         record.path.unlink(missing_ok=True)

@@ -7,15 +7,19 @@ Journal lines, by ``kind``:
 
 ``start``   the run begins or resumes: ``schema``, ``time``, ``boot_id``, ``host_digest``,
             ``plan_digest``, ``version``, ``argv``, ``resumed``.
-``sample``  one mix run once: ``block``, ``round``, ``attempt``, ``mix`` (its name), ``time``, and
-            the worker's response (``SAMPLE_FIELDS``).
+``sample``  one mix run once: ``block``, ``round``, ``attempt``, ``mix`` (its name), ``time``,
+            ``wall_s`` (worker start to end), and the worker's response (``SAMPLE_FIELDS``) or its
+            ``error``; ``invalid``: why it must not count; ``messages``: what it said on stderr. An
+            ``error`` of kind ``skip`` leaves the mix out from there on.
 ``block``   a block closed: ``block``, ``round``, ``attempt``, ``status`` (``ok``, ``rejected`` or
             ``failed``), ``reason``. Samples count only once their block closed ``ok``: a block that
             a kill cut off has no such line, and is run again.
 ``end``     the run is over: ``status`` (``done``, ``interrupted``, ``budget``), ``time``.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 # Version history of the journal and of the ps_* metadata
 # 1  2026-11-30  first
@@ -74,6 +78,33 @@ ACTOR_FIELDS = (
     "phases",  # {phase: seconds}
     "thread_passes",  # [passes a thread]: fairness
 )
+
+# Counters of ``disturbed`` that mark a sample, and the rate a second above which they do. Most
+# count the whole host, where something always happens; interrupts are what some kernels measure.
+DISTURBANCES = {
+    "steal_s": 0.01,
+    "swapped_in": 0,
+    "swapped_out": 0,
+    "compact_stalls": 0,
+    "migrated": 1000,
+    "numa_hints": 1000,
+    "numa_migrated": 100,
+    "thp_splits": 10,
+    "thp_collapses": 10,
+    "major_faults": 100,
+    "forced_switches": 50,
+}
+
+
+def disturbances(sample: Mapping[str, Any]) -> list[str]:
+    """What disturbed a sample: names of ``DISTURBANCES``. ``forced_switches``: others ran there."""
+    deltas = dict(sample["disturbed"])
+    seconds = deltas.get("probed_s") or sample["window_s"]
+    threads = [actor["threads"] for actor in sample["actors"]]
+    if not any(actor["oversubscribed"] for actor in sample["actors"]):
+        switches = sum(actor["forced_switches"] for actor in sample["actors"])
+        deltas["forced_switches"] = switches / sum(threads)
+    return [key for key, rate in DISTURBANCES.items() if deltas.get(key, 0) > rate * seconds]
 
 
 @dataclass(frozen=True)

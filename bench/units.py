@@ -4,8 +4,11 @@ import re
 
 from bench.errors import UsageError
 
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?)?[bB]?\s*$")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|m|min|h)?\s*$")
+_CLOCK = re.compile(r"^\s*(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\s*$")
 _EXPONENT = {"k": 1, "m": 2, "g": 3, "t": 4}
 _SECONDS = {
     "ns": 1e-9,
@@ -26,10 +29,13 @@ def parse_size(text: str) -> int:
     if match is None:
         raise UsageError(f"not a size: {text!r}", "write a number of bytes, or 64KiB, 256MiB, 1GiB")
     unit = match[2]
-    value = float(match[1]) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
-    if value != int(value):
+    # In whole numbers: a float is off by some bytes from 8 PiB on.
+    whole, _, digits = match[1].partition(".")
+    scaled = int(whole + digits) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
+    n_bytes, rest = divmod(scaled, int(10 ** len(digits)))
+    if rest:
         raise UsageError(f"not a whole number of bytes: {text!r}")
-    return int(value)
+    return n_bytes
 
 
 def format_size(n_bytes: int) -> str:
@@ -41,9 +47,13 @@ def format_size(n_bytes: int) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``500ms``, ``5s``, ``2m``, ``1h`` or a bare number of seconds."""
+    """Seconds of ``500ms``, ``5s``, ``2m``, ``1h05m`` or a bare number of seconds."""
     match = _DURATION.match(text)
     if match is None:
+        clock = _CLOCK.match(text)
+        if clock is not None and text.strip():
+            hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+            return 3600.0 * hours + 60.0 * minutes + seconds
         raise UsageError(f"not a duration: {text!r}", "write 500ms, 30s, 5m or 1h")
     return float(match[1]) * _SECONDS[match[2]]
 

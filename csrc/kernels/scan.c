@@ -58,32 +58,30 @@ static const scan_bodies *bodies_of(const ps_ctx *ctx)
     return scan_variant_bodies[ctx->variant - scan_variants];
 }
 
-static int refuse_params(const ps_ctx *ctx, char *why)
+/* Why the parameters do not go together, or NULL. */
+static const char *contradiction(const ps_ctx *ctx)
 {
     uint64_t op = ctx->values[OP].number, streams = ctx->values[STREAMS].number;
     if (streams != 1 && streams != 2 && streams != 4 && streams != 8)
-        return ps_refuse(why, EINVAL, "streams is 1, 2, 4 or 8, not %llu",
-                         (unsigned long long)streams);
+        return "streams is 1, 2, 4 or 8";
     if (op != OP_READ && streams != STREAMS_DEFAULT)
-        return ps_refuse(why, EINVAL, "streams belongs to op=read; op=%s has one of each array",
-                         op_names[op]);
-    if (ctx->values[STORE].number == STORE_NT && !ops[op].pure_store)
-        return ps_refuse(why, EINVAL, "op=%s has no store that could be non-temporal: %s",
-                         op_names[op],
-                         op == OP_READ  ? "it stores nothing"
-                         : ops[op].libc ? "libc chooses its own"
-                                        : "it reads the line that it writes");
-    if (ctx->values[STORE].number == STORE_NT && !bodies_of(ctx)->nt[op])
-        return ps_refuse(why, EINVAL, "no non-temporal stores on this architecture");
-    return 0;
+        return "streams belongs to op=read; the other ops have one in each array";
+    if (ctx->values[STORE].number == STORE_PLAIN || bodies_of(ctx)->nt[op])
+        return NULL;
+    if (op == OP_READ)
+        return "store=nt: op=read stores nothing";
+    if (ops[op].libc)
+        return "store=nt: libc chooses its own stores";
+    return ops[op].pure_store ? "store=nt: this variant has no non-temporal stores"
+                              : "store=nt: the op reads the line that it writes";
 }
 
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
     uint64_t op = ctx->values[OP].number;
-    int code = refuse_params(ctx, why);
-    if (code)
-        return code;
+    const char *reason = contradiction(ctx);
+    if (reason)
+        return ps_refuse(why, EINVAL, "%s", reason);
 
     uint32_t streams = n_streams(ctx), arrays = (uint32_t)__builtin_popcount(ops[op].arrays);
     uint64_t slice = ps_slice_bytes(ctx, arrays, 8) / 8;
@@ -202,14 +200,20 @@ static int check_read(const ps_ctx *ctx, uint32_t thread, char *why)
     return 0;
 }
 
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 static int check_range(const ps_ctx *ctx, uint32_t thread, uint64_t first, uint64_t last,
                        uint64_t done, char *why)
 {
     const double *a = ctx->threads[thread].arrays[A];
     for (uint64_t i = first; i < last; i++) {
         double want = expected(ctx, thread, i, done);
-        /* As bits: libc_set stores patterns that need not be numbers. */
-        if (memcmp(&a[i], &want, sizeof(want)) != 0)
+        if (bits_of(a[i]) != bits_of(want)) /* libc_set stores what need not be a number */
             return ps_refuse(why, EBADMSG,
                              "a[%llu] of thread %u is %.17g after pass %llu, not %.17g",
                              (unsigned long long)i, thread, a[i], (unsigned long long)done, want);
@@ -256,7 +260,7 @@ static const ps_param params[] = {
              "prefetchers stop at every 4 KiB"},
     {.name = "step",
      .kind = PS_SIZE,
-     .default_value = 256u << 10,
+     .default_value = 1u << 20,
      .min = 4096,
      .max = 1u << 30,
      .unit = "B",

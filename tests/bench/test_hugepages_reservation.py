@@ -208,7 +208,7 @@ def test_pages_in_use_are_left_named_and_undone_later(kernel, state, monkeypatch
         kernel.use(2, before[2] + 4)  # a neighbour has taken four of ours
     assert kernel.pages() == {**before, 2: before[2] + 4}
     assert kernel.read(MIB2, 2, "surplus_hugepages") == 0
-    assert "4 pages of 2MiB on node 2 are in use" in held.problems[0]
+    assert "4 pages of 2MiB on node 2 are still in use" in held.problems[0]
 
     monkeypatch.setattr(pool_records, "alive", lambda _record: False)
     assert [(one.pages, one.node) for one in leftovers([state], kernel.root)] == [(4, 2)]

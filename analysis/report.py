@@ -1,0 +1,299 @@
+"""What a run found, as data: the closing table, before anybody lays it out.
+
+Verdicts come from ``analysis.paired``; nothing here formats or prints.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from types import MappingProxyType
+from typing import Any
+
+from analysis.intervals import median_interval, pairs_needed
+from analysis.load import Results, Row
+from analysis.paired import MOST_REJECTED, Comparison, Rule, comparisons, grouped, middle
+from bench.units import format_size
+
+ENOUGH = 0.95
+"""Share of the highest bandwidth at which more threads are not worth having."""
+MOST_SAMPLES = 200
+"""A longer run is not proposed: effects that small drown in what the host does meanwhile."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Median of ``n`` samples with its 95 % interval; NaN where there are too few samples."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Median and order-statistic interval; without an interval under 6 values."""
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < pairs_needed():
+        return Estimate(middle(known), math.nan, math.nan, len(known))
+    found = median_interval(known)
+    return Estimate(middle(known), found.low, found.high, len(known))
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case measured."""
+
+    case: str
+    label: str
+    """Kernel with its parameters, and what ran beside it."""
+    size: int
+    pages: str
+    threads: int
+    gbps: Estimate
+    """Useful bytes, 1e9 B/s, all threads."""
+    bus_min_gbps: float
+    bus_max_gbps: float
+    latency_ns: Estimate
+    """Per operation of one thread; ``n`` is 0 where the kernel counts none."""
+    by_state: dict[str, Estimate]
+    """GB/s by placement state of the CPUs used: ``one``, ``near``, ``far``, ``moved``."""
+    disturbed: dict[str, int]
+    """Samples by what disturbed them."""
+    oversubscribed: bool
+    flags: tuple[str, ...]
+    """Why the value must be read with care."""
+
+
+@dataclass(frozen=True)
+class Concurrency:
+    """Number of threads that moved most bytes a second."""
+
+    label: str
+    size: int
+    pages: str
+    threads: int
+    gbps: float
+    enough: int
+    """Fewest threads that reached 95 % of it."""
+    tried: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What was skipped, shed or not tested, why, and the command that changes it."""
+
+    what: str
+    reason: str
+    remedy: str = ""
+
+
+@dataclass
+class Report:
+    """Everything the closing table says."""
+
+    folder: str
+    status: str
+    rounds: int
+    planned_rounds: int
+    cases: list[CaseResult] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    best: list[Concurrency] = field(default_factory=list)
+    skipped: list[Note] = field(default_factory=list)
+    not_tested: list[Note] = field(default_factory=list)
+    rejected: list[Note] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    next_commands: list[str] = field(default_factory=list)
+
+
+def build(
+    results: Results,
+    program: str = "python -m bench",
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Report:
+    """Build the report of an output directory.
+
+    Parameters
+    ----------
+    results : Results
+    program : str
+        The form in which commands are printed.
+    options : mapping
+        In place of those the run was given: ``dead_band`` (relative change of no interest, 0.02 is
+        2 %), ``accept_unknown`` (verdicts where the pages could not be told), ``least_bytes``
+        (page policy -> working set from which larger pages than its own get a verdict).
+    """
+    rule = Rule.of(results.plan.get("options", {}) | dict(options))
+    plan = results.plan
+    report = Report(
+        str(results.folder), results.status, results.rounds, plan.get("rounds", results.rounds)
+    )
+    by_case = grouped(results.rows, "case")
+    variants = Counter((r["kernel"], r["params"], r["variant"]) for r in results.rows)
+    several = Counter((kernel, params) for kernel, params, _ in variants)
+    for rows in by_case.values():
+        report.cases.append(_case_result(results, rows, several))
+    report.cases.sort(key=lambda c: (c.label, c.size, c.threads, c.pages != "base", c.pages))
+    labels = {case.case: case.label for case in report.cases}
+    for block in results.blocks:
+        report.comparisons += comparisons(results, block, labels, rule)
+    report.best = _best_concurrency(report.cases)
+    for kind in ("skips", "shed"):
+        for table in plan.get(kind, []):
+            reason = table["reason"] if kind == "skips" else f"left out for time: {table['reason']}"
+            report.skipped.append(Note(table["what"], reason, table.get("remedy", "")))
+    report.skipped += [Note(mix, reason) for mix, reason in results.skipped.items()]
+    report.rejected = [
+        Note(mix, f"{r.rejected} of {r.tried} samples invalid: {r.reasons[-1]}")
+        for mix, r in results.rejections.items()
+    ]
+    report.not_tested = _not_tested(results, report, program)
+    # The plan's own line on this is in report.not_tested, with what was really measured.
+    planned = [note for note in plan.get("notes", []) if "are not tested above" not in note]
+    report.notes = [*planned, *_notes(report)]
+    names = ("journal.ndjson", "pyperf.json", "host.json", "plan.toml")
+    report.files = [str(results.folder / n) for n in names if (results.folder / n).exists()]
+    report.next_commands = _next_commands(results, report, program)
+    return report
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - JSON data
+    """Dataclasses as JSON data; what is not a number becomes null."""
+    if isinstance(value, Comparison):
+        keys = ("value", "low", "high")
+        return plain(asdict(value) | {"gain": dict(zip(keys, value.gain, strict=True))})
+    if is_dataclass(value) and not isinstance(value, type):
+        return {key: plain(getattr(value, key)) for key in value.__dataclass_fields__}
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- cases ---------------------------------------------------------------------------------------
+
+
+def _case_result(
+    results: Results, rows: list[Row], several: Counter[tuple[str, str]]
+) -> CaseResult:
+    row = rows[0]
+    label = f"{row['kernel']}[{row['params']}]" if row["params"] else row["kernel"]
+    if several[row["kernel"], row["params"]] > 1:
+        label += f"/{row['variant']}"
+    if row["beside"]:
+        label += f" beside {row['beside']}"
+    rejections = results.rejections.get(row["mix"])
+    flags = []
+    if any(r["seconds"] <= 0 for r in rows):
+        flags.append("starved: no progress in at least one window")
+    if any(r["evidence_known"] == 0 for r in rows):
+        flags.append("the pages behind it could not be told")
+    if rejections and rejections.share > MOST_REJECTED:
+        flags.append(f"{rejections.share:.0%} of its samples were rejected")
+    return CaseResult(
+        row["case"],
+        label,
+        row["size"],
+        row["pages"],
+        row["threads"],
+        estimate([r["gbps"] for r in rows]),
+        middle(r["bus_min_gbps"] for r in rows),
+        middle(r["bus_max_gbps"] for r in rows),
+        estimate([r["latency_ns"] for r in rows]),
+        {s: estimate([r["gbps"] for r in g]) for s, g in grouped(rows, "state").items()},
+        dict(Counter(name for r in rows for name in r["disturbed"].split(",") if name)),
+        any(r["oversubscribed"] for r in rows),
+        tuple(flags),
+    )
+
+
+def _best_concurrency(cases: Sequence[CaseResult]) -> list[Concurrency]:
+    groups: dict[tuple[str, int, str], list[CaseResult]] = {}
+    for case in cases:
+        if math.isfinite(case.gbps.value) and case.gbps.value > 0:
+            groups.setdefault((case.label, case.size, case.pages), []).append(case)
+    found = []
+    for (label, size, pages), group in groups.items():
+        tried = tuple(sorted(case.threads for case in group))
+        if len(tried) > 1:
+            top = max(group, key=lambda case: case.gbps.value)
+            most = top.gbps.value
+            enough = min(case.threads for case in group if case.gbps.value >= ENOUGH * most)
+            found.append(Concurrency(label, size, pages, top.threads, most, enough, tried))
+    return found
+
+
+# ---- what is left --------------------------------------------------------------------------------
+
+
+def _not_tested(results: Results, report: Report, program: str) -> list[Note]:
+    notes = []
+    questions = {block.question for block in results.blocks}
+    if results.rows and "pages" not in questions:
+        notes.append(Note("page sizes", "no block compares them", f"{program} run"))
+    elif results.rows:
+        paged = {
+            mix for block in results.blocks if block.question == "pages" for mix in block.mixes
+        }
+        largest = max((r["size"] for r in results.rows if r["mix"] in paged), default=0)
+        notes.append(
+            Note(
+                f"page sizes above a working set of {format_size(largest)}",
+                "what larger pages bring grows with it",
+                f"{program} run --preset {results.plan.get('preset', 'quick')} --working-set SIZE",
+            )
+        )
+    if not questions & {"remedy", "remedies"}:
+        notes.append(
+            Note(
+                "keeping memory-heavy phases apart (locks, caps, pauses)",
+                "one kernel at a time cannot show it",
+                f"{program} remedy",
+            )
+        )
+    return notes
+
+
+def _notes(report: Report) -> list[str]:
+    notes = []
+    if report.status == "budget":
+        notes.append(
+            f"the budget was spent after {report.rounds} of {report.planned_rounds} rounds"
+        )
+    samples = sum(c.gbps.n for c in report.cases)
+    total: Counter[str] = Counter()
+    for case in report.cases:
+        total.update(case.disturbed)
+    if total:
+        told = ", ".join(f"{name} in {n}" for name, n in total.most_common())
+        notes.append(f"disturbed, of {samples} samples: {told}")
+    states: Counter[str] = Counter()
+    for case in report.cases:
+        states.update({s: found.n for s, found in case.by_state.items() if s not in ("one", "")})
+    if len(states) > 1:
+        told = ", ".join(f"{n} {name}" for name, n in states.most_common())
+        notes.append(f"the CPUs of multi-thread samples were {told}: compared within each only")
+    if any(case.oversubscribed for case in report.cases):
+        notes.append("marked *: more threads than CPUs")
+    return notes
+
+
+def _next_commands(results: Results, report: Report, program: str) -> list[str]:
+    commands = []
+    if results.status != "done":
+        reserve = results.plan.get("options", {}).get("reserve_hugepages")
+        flag = " --reserve-hugepages" if reserve else ""
+        commands.append(f"{program} run --resume {results.folder}{flag}")
+    if (results.folder / "pyperf.json").exists():
+        pages = {case.pages for case in report.cases}
+        if len(pages) > 1:
+            commands.append(f"{program} export {results.folder} --by pages")
+        commands.append(f"python -m pyperf stats {results.folder / 'pyperf.json'}")
+    unclear = [c.decision.samples_to_decide for c in report.comparisons]
+    wanted = [n for n in unclear if n and n <= MOST_SAMPLES]
+    if wanted:
+        preset = results.plan.get("preset", "quick")
+        commands.append(f"{program} run --preset {preset} --samples {max(wanted)}")
+    return [*commands, *(n.remedy for n in report.not_tested if n.remedy.endswith("remedy"))]

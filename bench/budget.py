@@ -1,0 +1,103 @@
+"""Keeping a plan within a time: shorter windows as far as the sweep allows, then fewer cases.
+
+Blocks are in order of importance and go from the end, essential ones last. Rounds are never given
+up: fewer of them would leave intervals that decide nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bench.blocks import Block, Skip
+from bench.estimate import Estimator
+from bench.units import format_duration
+
+# Steps from the window asked for down to the shortest one.
+_STEPS = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a budget may do to a block."""
+
+    shortest_window_s: float
+    essential: bool
+    """Goes only where the stretched budget is not enough for it."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a budget leaves of a plan."""
+
+    blocks: tuple[Block, ...]
+    shed: tuple[Skip, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def fit(
+    blocks: Sequence[Block],
+    terms: Mapping[str, Terms],
+    rounds: int,
+    budget_s: float | None,
+    stretch_s: float | None,
+    estimator: Estimator,
+) -> Fitted:
+    """Shorten windows and shed blocks until the estimate is within the budget.
+
+    ``terms`` are by block id. ``stretch_s`` is the budget of essential blocks, where it is more.
+    """
+
+    def total(some: Sequence[Block]) -> float:
+        return rounds * sum(block.estimate_s for block in some)
+
+    if budget_s is None or total(blocks) <= budget_s:
+        return Fitted(tuple(blocks))
+    kept = list(blocks)
+    for step in _STEPS:
+        kept = [
+            _shortened(block, terms[block.id].shortest_window_s, step, estimator)
+            for block in blocks
+        ]
+        if total(kept) <= budget_s:
+            break
+    notes = []
+    if kept != list(blocks):
+        notes.append(f"windows are shortened to keep within {format_duration(budget_s)}")
+    everything, gone = total(kept), set()
+    for essential, limit in ((False, budget_s), (True, max(budget_s, stretch_s or 0.0))):
+        for block in reversed(kept[1:]):
+            left = [b for b in kept if b.id not in gone]
+            if total(left) > limit and terms[block.id].essential == essential:
+                gone.add(block.id)
+    shed = [
+        Skip(
+            block.id,
+            f"over the budget of {format_duration(budget_s)}:"
+            f" takes {format_duration(total([block]))}",
+            f"--budget {_rounded(everything)} measures everything",
+        )
+        for block in kept
+        if block.id in gone
+    ]
+    kept = [block for block in kept if block.id not in gone]
+    if len(kept) == 1 and total(kept) > max(budget_s, stretch_s or 0.0):
+        notes.append(
+            f"the first block alone takes about {format_duration(total(kept))}, over the budget of"
+            f" {format_duration(budget_s)}: fewer rounds would decide nothing"
+        )
+    return Fitted(tuple(kept), tuple(shed), tuple(notes))
+
+
+def _shortened(block: Block, shortest: float, step: float, estimator: Estimator) -> Block:
+    asked = block.settings.window_s
+    settings = replace(block.settings, window_s=asked - step * max(0.0, asked - shortest))
+    entries = tuple(
+        replace(entry, estimate_s=estimator.sample_s(entry.mix, settings))
+        for entry in block.entries
+    )
+    return replace(block, settings=settings, entries=entries)
+
+
+def _rounded(seconds: float) -> str:
+    """A duration that ``parse_duration`` reads, a little above."""
+    seconds *= 1.05
+    return f"{int(seconds) + 1}s" if seconds < 600 else f"{int(seconds / 60) + 1}m"

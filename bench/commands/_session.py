@@ -1,0 +1,251 @@
+"""What ``run`` and its presets share: an output directory, a run into it, and the closing table."""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from bench.blocks import Plan
+from bench.cli import program_name
+from bench.errors import UsageError
+from bench.journal import Journal, State, replace_file
+from bench.planfile import read_plan, write_plan
+from bench.progress import Remaining, Reporter
+from bench.results import Selection, Stages, write_pyperf
+from bench.runner import NextBlock, Runner, check_blocks, in_rounds, now
+from bench.schema import HOST, JOURNAL, SCHEMA
+from bench.spawn import WORKER
+from bench.stop import Stop
+from bench.units import format_duration
+
+INTERRUPTED = 130
+
+
+@dataclass
+class Session:
+    """One sitting of a run: new, or resumed."""
+
+    folder: Path
+    plan: Plan
+    options: dict[str, Any] = field(default_factory=dict)
+    """What verdicts depend on and no block holds; kept in ``plan.toml``."""
+    resumed: bool = False
+    as_json: bool = False
+    budget_s: float | None = None
+    reserve: Mapping[int, int] = field(default_factory=dict)
+    """Huge pages to add while it runs: {bytes a page: pages}."""
+    next_block: NextBlock | None = None
+    """Schedule; none given: every block once a round."""
+    stages: Stages | None = None
+    """For ``bench.results``; none given: all blocks run equally many rounds."""
+    remaining: Remaining | None = None
+    """For the time left; none given: as the usual schedule."""
+    tables: bool = True
+    """Print the usual tables; a command with tables of its own prints those instead."""
+    command: Sequence[str] = WORKER
+    status: str = ""
+
+    def run(self) -> int:
+        """Measure, save, print what is known; returns the exit code."""
+        check_blocks(self.plan.blocks)
+        facts = _host_facts()
+        if not self.resumed and (self.folder / JOURNAL).exists():
+            raise UsageError(
+                f"{self.folder} holds a run already",
+                f"continue it with {program_name()} run --resume {self.folder}, or choose"
+                " another -o",
+            )
+        with Journal(self.folder) as journal, Stop() as stop:
+            if self.resumed:
+                check_same_host(journal.state, self.folder, self.plan, facts)
+            else:
+                replace_file(self.folder / HOST, _json_bytes(facts.to_dict()))
+                write_plan(self.folder, self.plan, self.options)
+            journal.append(
+                {
+                    "kind": "start",
+                    "schema": SCHEMA,
+                    "time": now(),
+                    "boot_id": facts.boot_id,
+                    "host_digest": facts.digest(),
+                    "plan_digest": self.plan.digest(),
+                    "version": version(),
+                    "argv": sys.argv[1:],
+                    "resumed": self.resumed,
+                }
+            )
+            with _reserved(self.reserve):
+                self._measure(journal, stop)
+            return self._close(journal.state)
+
+    def _measure(self, journal: Journal, stop: Stop) -> None:
+        blocks = self.plan.blocks
+        reporter = Reporter(sys.stderr, blocks, self.plan.rounds, self._after_round, self.remaining)
+        samples = self.plan.rounds * sum(len(block.entries) for block in blocks)
+        reporter.message(
+            f"{samples} samples in {self.plan.rounds} rounds of {len(blocks)} blocks, about"
+            f" {format_duration(self.plan.estimate_s)}; results go to {self.folder}"
+        )
+        runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
+        if self.budget_s is not None:
+            runner.budget_s = self.budget_s
+        schedule = self.next_block or in_rounds(blocks, self.plan.rounds, self.plan.seed)
+        reporter.start()
+        try:
+            self.status = runner.run(schedule)
+        finally:
+            reporter.close()
+
+    def _save(self, state: State) -> Selection:
+        return write_pyperf(self.folder, state, self.stages or [self.plan.blocks])
+
+    def _after_round(self, state: State, rounds: int) -> None:
+        self._save(state)
+        if self.tables and rounds == 1 and self.plan.rounds > 1:
+            sys.stderr.write("after the first round, not yet a result:\n")
+            show_report(self.folder, self.options, sys.stderr, brief=True)
+
+    def _close(self, state: State) -> int:
+        chosen = self._save(state)
+        if self.status == "interrupted":
+            sys.stderr.write("interrupted; what is known so far:\n")
+        if not self.tables:
+            pass
+        elif self.as_json:
+            document = report_data(self.folder, self.options)
+            document["left_out"] = chosen.left_out
+            dump_json(document, sys.stdout)
+        else:
+            show_report(self.folder, self.options, sys.stdout)
+        if self.status == "interrupted":
+            return INTERRUPTED
+        failed = any(not drop.skip for drop in state.dropped.values())
+        return 1 if failed or not state.samples else 0
+
+
+def open_session(args_resume: str, as_json: bool, budget_s: float | None = None) -> Session:
+    """Session that goes on where a run stopped."""
+    folder = Path(args_resume)
+    plan, options = read_plan(folder)
+    return Session(folder, plan, options, resumed=True, as_json=as_json, budget_s=budget_s)
+
+
+def check_same_host(state: State, folder: Path, plan: Plan, facts: Any) -> None:  # noqa: ANN401 - HostFacts, imported late
+    """Refuse to add to results of another boot, host or plan."""
+    way_out = "start a new run with another -o, and compare the two"
+    for start in state.starts[-1:]:
+        if start["plan_digest"] != plan.digest():
+            raise UsageError(f"the plan of {folder} is not the one its journal began with", way_out)
+        if start["boot_id"] != facts.boot_id:
+            raise UsageError(
+                f"{folder} was measured before this host's last boot: memory is laid out anew"
+                " since, and the samples do not belong together",
+                way_out,
+            )
+        if start["host_digest"] != facts.digest():
+            raise UsageError(
+                f"this host is not as it was when {folder} was begun:"
+                + _what_changed(folder, facts),
+                f"put it back, or {way_out}",
+            )
+
+
+def _what_changed(folder: Path, facts: Any) -> str:  # noqa: ANN401 - HostFacts, imported late
+    from bench.host import differences
+
+    try:
+        before = json.loads((folder / HOST).read_text())
+    except (OSError, ValueError):
+        return " (host.json cannot be read)"
+    return "".join(f"\n  {line}" for line in differences(before, facts.to_dict()))
+
+
+def default_folder() -> Path:
+    """``pagestorm-out/HOST-UTC`` below the current folder."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return Path("pagestorm-out") / f"{os.uname().nodename}-{stamp}"
+
+
+def version() -> str:
+    """Of the installed distribution; a checkout that is not installed has none."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("pagestorm")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def parse_share(text: str | None) -> float | None:
+    """0.02 of ``2%`` or ``0.02``; None of None."""
+    if text is None:
+        return None
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise UsageError(f"not a share: {text!r}", "write 2% or 0.02")
+    return share
+
+
+def show_report(
+    folder: Path, options: Mapping[str, Any], stream: TextIO, brief: bool = False
+) -> None:
+    """Print a folder's tables."""
+    from bench.commands._tables import show
+
+    show(make_report(folder, options), stream, brief)
+
+
+def report_data(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Report as JSON data."""
+    made = make_report(folder, options)
+    from analysis import report
+
+    data: dict[str, Any] = report.plain(made)
+    return {"schema": SCHEMA, **data}
+
+
+def make_report(folder: Path, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - analysis is imported late
+    """Build a folder's report."""
+    # Workers are forked from this process, which must not grow numpy's pool of threads.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from analysis import load, report
+
+    return report.build(load.load(folder), program_name(), options)
+
+
+def dump_json(document: object, stream: TextIO) -> None:
+    """Write one JSON document."""
+    json.dump(document, stream, indent=1, allow_nan=False)
+    stream.write("\n")
+
+
+def _json_bytes(data: object) -> bytes:
+    return (json.dumps(data, indent=1) + "\n").encode()
+
+
+def _host_facts() -> Any:  # noqa: ANN401 - HostFacts, imported late
+    from bench import host
+
+    return host.facts()
+
+
+@contextlib.contextmanager
+def _reserved(wanted: Mapping[int, int]) -> Any:  # noqa: ANN401 - a generator's context manager
+    """Huge pages of ``--reserve-hugepages`` while the run lasts; the host is left as it was."""
+    if not wanted:
+        yield
+        return
+    from bench.reservation import reserve
+
+    with reserve(wanted) as reservation:
+        yield
+    for problem in reservation.problems:
+        sys.stderr.write(f"warning: {problem}\n")

@@ -1,0 +1,216 @@
+"""Lays out an ``analysis.report.Report`` for people: 80 columns, no colour needed to read it."""
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from bench.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from analysis.paired import Comparison
+    from analysis.report import CaseResult, Estimate, Note, Report
+
+WIDTH = 80
+"""Of output that no terminal limits."""
+
+
+def show(report: "Report", stream: TextIO | None = None, brief: bool = False) -> None:
+    """Print a report; ``brief`` is the table after the first round: values only."""
+    console = make_console(stream or sys.stdout)
+    _values(console, report)
+    if brief:
+        return
+    _verdicts(console, report)
+    _notes(console, "skipped", report.skipped)
+    _notes(console, "rejected", report.rejected)
+    _notes(console, "not tested", report.not_tested)
+    _list(console, "notes", report.notes)
+    _list(console, "files", report.files)
+    _list(console, "next", report.next_commands)
+
+
+def make_console(stream: TextIO) -> "Console":
+    """Console of a stream: rich knows the width of a terminal only."""
+    from rich.console import Console
+
+    return Console(file=stream, width=None if stream.isatty() else WIDTH, highlight=False)
+
+
+def table(
+    console: "Console", title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """Print a table. A column ``<name`` is text that may wrap, ``|name`` text that does not."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    made.padding = (0, 1, 0, 0)
+    made.pad_edge = False
+    for column in columns:
+        made.add_column(
+            column.lstrip("<|"),
+            justify="left" if column[:1] in ("<", "|") else "right",
+            overflow="fold",
+            no_wrap=column[:1] != "<",
+        )
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in row))
+    if made.row_count:
+        console.print(made)
+
+
+def _values(console: "Console", report: "Report") -> None:
+    planned = report.planned_rounds
+    done = f"{report.rounds} of {planned} rounds" if planned else f"{report.rounds} rounds"
+    bandwidth = [case for case in report.cases if not case.latency_ns.n]
+    latency = [case for case in report.cases if case.latency_ns.n]
+    table(
+        console,
+        f"bandwidth, median and 95 % interval ({done})",
+        ("<kernel", "size", "|pages", "", "GB/s useful", "", "GB/s bus"),
+        (
+            [*_case(case), _number(case.gbps.value), _interval(case.gbps), _bus(case)]
+            for case in bandwidth
+        ),
+    )
+    table(
+        console,
+        f"latency, median and 95 % interval ({done})",
+        ("<kernel", "size", "|pages", "", "ns/operation", "", "GB/s useful"),
+        (
+            [
+                *_case(case),
+                _number(case.latency_ns.value),
+                _interval(case.latency_ns),
+                _number(case.gbps.value),
+            ]
+            for case in latency
+        ),
+    )
+    if not report.cases:
+        console.print("nothing was measured")
+
+
+def _case(case: "CaseResult") -> list[str]:
+    threads = f"{case.threads}t{'*' if case.oversubscribed else ''}"
+    return [case.label, format_size(case.size), case.pages, threads]
+
+
+def _bus(case: "CaseResult") -> str:
+    low, high = _number(case.bus_min_gbps), _number(case.bus_max_gbps)
+    return low if low == high else f"{low} to {high}"
+
+
+def _verdicts(console: "Console", report: "Report") -> None:
+    tested = [c for c in report.comparisons if c.decision.n]
+    table(
+        console,
+        "against the baseline of the same block (gain in speed, 95 % interval)",
+        ("<kernel", "size", "", "<change", "gain", "", "|verdict"),
+        (
+            [
+                c.label,
+                format_size(c.size),
+                f"{c.threads}t",
+                c.change,
+                *_gain(c),
+                c.decision.verdict,
+            ]
+            for c in tested
+        ),
+    )
+    unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
+    _list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
+    unequal = sum(c.unequal_states for c in report.comparisons)
+    if unequal:
+        console.print(f"{unequal} pairs ran in different placements and were not compared")
+    untested = [c for c in report.comparisons if not c.decision.n and not c.skipped]
+    _list(
+        console,
+        "no verdict",
+        [f"{_name(c)}: {c.decision.reason}" for c in untested],
+    )
+    _list(
+        console,
+        "best concurrency",
+        [
+            f"{b.label} {format_size(b.size)} {b.pages}: {b.threads} threads,"
+            f" {_number(b.gbps)} GB/s; 95 % of it from {b.enough} on"
+            f" (tried {', '.join(map(str, b.tried))})"
+            for b in report.best
+        ],
+    )
+    _list(console, "by placement of the CPUs", _placements(report))
+    flagged = [(case.case, flag) for case in report.cases for flag in case.flags]
+    _list(console, "read with care", [f"{case}: {flag}" for case, flag in flagged])
+
+
+def _placements(report: "Report") -> list[str]:
+    lines = []
+    for case in report.cases:
+        if len(case.by_state) > 1:
+            told = ", ".join(
+                f"{state} {_number(found.value)} (n={found.n})"
+                for state, found in case.by_state.items()
+            )
+            size = format_size(case.size)
+            lines.append(f"{case.label} {size} {case.pages} {case.threads}t: {told} GB/s")
+    return lines
+
+
+def _name(comparison: "Comparison") -> str:
+    size = format_size(comparison.size)
+    return f"{comparison.label} {size} {comparison.threads}t {comparison.change}"
+
+
+def _gain(comparison: "Comparison") -> tuple[str, str]:
+    middle, low, high = comparison.gain
+    if not math.isfinite(high) or comparison.decision.low <= 0:
+        return _percent(middle), ""
+    return _percent(middle), f"[{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(share: float) -> str:
+    return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
+
+
+def _way_out(comparison: "Comparison") -> str:
+    seconds = comparison.seconds_to_decide
+    took = "" if math.isnan(seconds) else f", {format_duration(seconds)} of measuring"
+    return comparison.decision.reason + took
+
+
+def _notes(console: "Console", title: str, notes: Sequence["Note"]) -> None:
+    if not notes:
+        return
+    console.print(f"{title}:", style="bold")
+    for note in notes:
+        console.print(f"  {note.what}: {note.reason}", markup=False)
+        if note.remedy:
+            # A command that is broken over two lines cannot be pasted.
+            console.print(f"    -> {note.remedy}", markup=False, soft_wrap=True)
+
+
+def _list(console: "Console", title: str, lines: Sequence[str]) -> None:
+    if not lines:
+        return
+    console.print(f"{title}:", style="bold")
+    for line in lines:
+        console.print(f"  {line}", markup=False, soft_wrap=title in ("files", "next"))
+
+
+def _number(value: float) -> str:
+    """Three digits, as many as such a measurement has."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
+
+
+def _interval(found: "Estimate") -> str:
+    if math.isnan(found.low):
+        return f"n={found.n}"
+    return f"[{_number(found.low)}, {_number(found.high)}]"

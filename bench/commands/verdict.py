@@ -1,0 +1,40 @@
+"""Print the closing table of any result again."""
+
+import argparse
+import sys
+from pathlib import Path
+
+SUMMARY = "print the tables and verdicts of an output directory again"
+EPILOG = """  {prog} verdict pagestorm-out/HOST-20261130T120000Z
+  {prog} verdict --dead-band 5% DIR
+  {prog} verdict --json DIR > result.json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this command's arguments."""
+    parser.add_argument("directory", metavar="DIR", help="output directory of a run")
+    parser.add_argument("--dead-band", metavar="SHARE", help="smallest effect that matters (2%%)")
+    parser.add_argument(
+        "--accept-unknown",
+        action="store_true",
+        help="give verdicts where the pages behind the memory could not be told",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report."""
+    from bench.commands._session import dump_json, parse_share, report_data, show_report
+
+    options: dict[str, float | bool] = {}
+    dead_band = parse_share(args.dead_band)
+    if dead_band is not None:
+        options["dead_band"] = dead_band
+    if args.accept_unknown:
+        options["accept_unknown"] = True
+    folder = Path(args.directory)
+    if args.json:
+        dump_json(report_data(folder, options), sys.stdout)
+    else:
+        show_report(folder, options, sys.stdout)
+    return 0

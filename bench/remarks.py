@@ -1,0 +1,145 @@
+"""What a plan says besides its blocks: what the host cannot give, and what results will mean."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from bench.blocks import Block, Skip
+from bench.capacity import page_word, reserve_hint
+from bench.registry import BASE, Registry
+from bench.resources import Resources
+from bench.sizes import BEYOND, Probe, last_level, reach
+from bench.units import format_size
+
+if TYPE_CHECKING:
+    from bench.native import Policy
+
+_NUMBER = re.compile(r"\d+(?: ?[KMG]iB)?")
+_SOURCES = {
+    "measured": "as measured",
+    "sysfs": "as sysfs reports, not measured yet",
+    "assumed": "assumed: this system shows no third level",
+}
+
+
+def about(n_bytes: int, up: bool = False) -> str:
+    """Size with two or three digits: ``5.7GiB``; rounded down, or up to whole units."""
+    for exponent, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        scale = 1024**exponent
+        if n_bytes >= scale:
+            if up:
+                return f"{-(-n_bytes // scale)}{unit}"
+            whole = n_bytes % scale == 0 or n_bytes >= 10 * scale
+            return f"{n_bytes // scale}{unit}" if whole else f"{n_bytes * 10 // scale / 10}{unit}"
+    return f"{n_bytes}B"
+
+
+def unavailable(registry: Registry, resources: Resources) -> dict[str, Skip]:
+    """Page policies that the host cannot give at all, by name.
+
+    A pool that exists but is empty is not one of them: what it lacks is counted a block.
+    """
+    found = {}
+    for name, policy in registry.policies().items():
+        if policy.hugetlb and (policy.page_bytes, None) in resources.pools:
+            continue
+        if resources.stored:
+            reason = _stored_reason(policy, resources)
+        else:
+            reason = registry.policy_available(name)
+        if policy.hugetlb and not reason:
+            reason = f"this host has no pool of {format_size(policy.page_bytes)} pages"
+        if reason:
+            found[name] = policy_skip(name, reason)
+    return found
+
+
+def _stored_reason(policy: "Policy", resources: Resources) -> str:
+    if policy.hugetlb or policy.name == BASE or policy.page_bytes == resources.transparent_bytes:
+        return ""
+    return f"no transparent pages of {format_size(policy.page_bytes)} in the stored files"
+
+
+def policy_skip(name: str, reason: str) -> Skip:
+    """Make the skip for a policy from the registry's reason, which may end with a command."""
+    why, _, command = reason.partition("; as root: ")
+    return Skip(name, why, f"as root: {command}" if command else "")
+
+
+def folded(skips: Iterable[Skip]) -> list[Skip]:
+    """Skips whose reasons differ in numbers only (all sizes of a feature), told once."""
+    groups: dict[str, list[Skip]] = {}
+    for skip in skips:
+        groups.setdefault(_NUMBER.sub("#", skip.reason), []).append(skip)
+    return [
+        rows[0]
+        if len(rows) == 1
+        else Skip(
+            ", ".join(row.what for row in rows),
+            f"{rows[0].reason}, and so on",
+            rows[0].remedy,
+        )
+        for rows in groups.values()
+    ]
+
+
+def pool_skip(
+    what: str,
+    page_bytes: int,
+    wanted: int,
+    missing: int,
+    blocks: Sequence[str],
+    resources: Resources,
+) -> Skip:
+    """Make the skip for a policy whose pool has too few pages for these blocks (none: for any)."""
+    needs = "needs" if len(blocks) < 2 else "needs up to"
+    where = f" ({', '.join(blocks)})" if blocks else ""
+    return Skip(
+        what.replace(" in 1 blocks", " in one block"),
+        f"{needs} {page_word(page_bytes, wanted)} of the pool, which has {wanted - missing} free"
+        + where,
+        reserve_hint(page_bytes, missing, resources),
+    )
+
+
+def host_notes(resources: Resources, probe: Probe, limited: bool) -> list[str]:
+    """What about this host the plan rests on; ``limited``: memory is limited by something known."""
+    llc = last_level(resources.topology, resources.allowed, probe)
+    notes = [
+        *resources.notes,
+        f"bandwidth arenas are at least {BEYOND} times the last-level caches"
+        f" ({about(llc.bytes)}, {_SOURCES[llc.source]})",
+    ]
+    if resources.threads < len(resources.allowed):
+        notes.append(
+            f"a CPU quota allows {resources.threads} threads at once on"
+            f" {len(resources.allowed)} CPUs"
+        )
+    if not limited:
+        notes.append("available memory is not known: nothing limits sizes")
+    if probe.small_host_pages:
+        notes.append(
+            "the hypervisor backs large pages with small ones: page verdicts hold for this virtual"
+            " machine and say nothing about bare metal"
+        )
+    return notes
+
+
+def page_notes(blocks: Sequence[Block], page_bytes: Mapping[str, int], probe: Probe) -> list[str]:
+    """Up to which size page policies are judged, and which of them need a larger one."""
+    entries = [entry for block in blocks if block.question == "pages" for entry in block.entries]
+    if not entries:
+        return []
+    top = max(entry.mix.actors[0].size for entry in entries)
+    notes = [f"page policies are not tested above {about(top)}"]
+    sizes = sorted({page_bytes[entry.mix.actors[0].policy] for entry in entries})
+    for smaller, larger in itertools.pairwise(sizes):
+        needed = BEYOND * reach(smaller, probe)
+        if top < needed:
+            source = "measured" if smaller in probe.reach_bytes else "assumed"
+            notes.append(
+                f"{format_size(larger)} against {format_size(smaller)} pages: no verdict below"
+                f" {about(needed)} ({BEYOND} times the TLB's {source} reach)"
+            )
+    return notes

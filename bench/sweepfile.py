@@ -1,0 +1,232 @@
+"""Sweeps from files, presets and flags."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from bench.errors import UsageError, unknown_name
+from bench.registry import Registry
+from bench.sweep import (
+    MIN_ROUNDS,
+    Config,
+    Duration,
+    Exclude,
+    Extra,
+    KernelChoice,
+    NodeChoice,
+    Pages,
+    Pin,
+    Range,
+    Share,
+    Size,
+    SizeChoice,
+    Sweep,
+    Table,
+    Threads,
+    Tokens,
+    Within,
+)
+
+# ---- faults -------------------------------------------------------------------------------------
+
+_TABLES = (Config, Sweep, Extra, KernelChoice, Exclude, Range, Within, Tokens)
+# Pydantic names the members of a union in a fault's path; they are no part of the user's file.
+_MEMBERS = re.compile(r"(Range|Within|int|float|str|bool|literal\[.*|constrained-.*|function-.*)$")
+
+
+def faults(error: ValidationError) -> list[str]:
+    """Every fault as ``path: what is wrong``, one line a place."""
+    told: dict[str, list[str]] = {}
+    for item in error.errors(include_url=False):
+        message = item["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
+        if item["type"] == "extra_forbidden":
+            known = sorted({f.alias or n for t in _TABLES for n, f in t.model_fields.items()})
+            close = difflib.get_close_matches(str(item["loc"][-1]), known, n=2)
+            message = "unknown key" + (f"; did you mean {' or '.join(close)}?" if close else "")
+        told.setdefault(_dotted(item["loc"]), []).append(message)
+    # A union complains once a member: one line holds them all.
+    return [f"{path}: {' | '.join(dict.fromkeys(messages))}" for path, messages in told.items()]
+
+
+def _dotted(location: Iterable[int | str]) -> str:
+    path = ""
+    for step in location:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif not _MEMBERS.match(step):
+            path += f".{step}" if path else step
+    return path or "(file)"
+
+
+def _refuse(source: str, error: ValidationError) -> UsageError:
+    found = faults(error)
+    count = "1 fault" if len(found) == 1 else f"{len(found)} faults"
+    return UsageError(f"{source}: {count}\n" + "\n".join(f"  {line}" for line in found))
+
+
+# ---- files and presets --------------------------------------------------------------------------
+
+
+def preset_names() -> list[str]:
+    """Names of the sweeps that come with the package: the folder is the registry."""
+    files = (item.name for item in resources.files("bench.presets").iterdir())
+    return sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
+
+
+def load(name: str, registry: Registry | None = None) -> Config:
+    """Sweep of a preset's name, or of a file: a path with a folder, or ending in ``.toml``.
+
+    Raises
+    ------
+    UsageError
+        With every fault of the file, one a line, each with its dotted path.
+    """
+    if not name.endswith(".toml") and "/" not in name:
+        if name not in preset_names():
+            raise unknown_name("preset", name, preset_names())
+        file = resources.files("bench.presets") / f"{name}.toml"
+        return validate(tomllib.loads(file.read_text("utf-8")), f"preset {name}", registry)
+    path = Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise UsageError(
+            f"cannot read {path}: {reason}", f"presets: {', '.join(preset_names())}"
+        ) from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {error}") from None
+    return validate(data, str(path), registry, path.parent)
+
+
+def validate(
+    data: Mapping[str, object],
+    source: str,
+    registry: Registry | None = None,
+    folder: Path | None = None,
+) -> Config:
+    """Check plain data; without a registry, names of kernels and policies are taken as they are.
+
+    ``source`` is named in the error, ``folder`` is what paths of input files are relative to.
+    """
+    try:
+        return Config.model_validate(data, context={"registry": registry, "folder": folder})
+    except ValidationError as error:
+        raise _refuse(source, error) from None
+
+
+# ---- flags --------------------------------------------------------------------------------------
+
+
+def _split(value: object) -> object:
+    """``--threads 1,2 all``: words, each perhaps a comma-separated list outside brackets."""
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list | tuple):
+        return words
+    parts: list[object] = []
+    for word in words:
+        # cpus:0,2 has commas of its own.
+        whole = not isinstance(word, str) or word.startswith("cpus:")
+        parts.extend([word] if whole else re.split(r",(?![^\[]*\])", word))
+    return tuple(parts)
+
+
+_Words = BeforeValidator(_split)
+_Some = Field(min_length=1)
+
+
+class Flags(Table):
+    """What the command line changes in a sweep; what is not given stays as the file has it."""
+
+    kernels: Annotated[tuple[KernelChoice, ...], _Words, _Some] | None = None
+    pages: Annotated[Pages, _Words] | None = None
+    threads: Annotated[tuple[Threads, ...], _Words, _Some] | None = None
+    sizes: Annotated[tuple[SizeChoice, ...], _Words, _Some] | None = None
+    pin: Annotated[tuple[Pin, ...], _Words, _Some] | None = None
+    node: Annotated[tuple[NodeChoice, ...], _Words, _Some] | None = None
+    window: Duration | None = None
+    warm: Duration | None = None
+    min_passes: int | None = Field(default=None, ge=1)
+    rounds: int | None = Field(default=None, ge=MIN_ROUNDS)
+    seed: int | None = Field(default=None, ge=0, lt=1 << 63)
+    budget: Duration | None = None
+    dead_band: Share | None = None
+    working_set: Size | None = Field(default=None, gt=0)
+    longest_sample: Duration | None = None
+    max_memory: Size | None = Field(default=None, gt=0)
+
+
+_AXES = ("pages", "threads", "sizes", "pin", "node", "window", "warm", "min_passes")
+_WHOLE = ("rounds", "seed", "budget", "dead_band", "working_set", "longest_sample", "max_memory")
+
+
+def override(
+    config: Config, values: Mapping[str, object], registry: Registry | None = None
+) -> Config:
+    """Sweep with command-line values in place of the file's; values that are None are not given.
+
+    ``kernels`` keeps to the sweeps that have the kernel, so that it brings the file's axes with it;
+    a kernel that no sweep has becomes a sweep of its own.
+
+    Raises
+    ------
+    UsageError
+        With every fault, one a line, each named by its flag.
+    """
+    given = {key: value for key, value in values.items() if value is not None}
+    try:
+        flags = Flags.model_validate(given, context={"registry": registry, "folder": None})
+    except ValidationError as error:
+        found = [re.sub(r"^\w+", _flag_of, line) for line in faults(error)]
+        raise UsageError("\n  ".join(["wrong flags", *found])) from None
+    changed = {key: getattr(flags, key) for key in given}
+    sweeps = config.sweep if flags.kernels is None else _with_kernels(config.sweep, flags.kernels)
+    axes: dict[str, Any] = {key: changed[key] for key in _AXES if key in changed}
+    if "window" in axes:
+        axes["shortest_window"] = None  # a window asked for by hand is not shortened
+    if "node" in axes and "pin" not in axes:
+        axes["pin"] = ("compact",)
+    elif "pin" in axes and "node" not in axes:
+        axes["node"] = ()
+    update: dict[str, Any] = {key: changed[key] for key in _WHOLE if key in changed}
+    if "window" in axes:
+        update["shortest_window"] = None
+    if "budget" in update:
+        update["stretch"] = None
+    update["sweep"] = tuple(sweep.model_copy(update=axes) for sweep in sweeps)
+    return config.model_copy(update=update)
+
+
+# Flags that have another name than the key they change.
+_FLAGS = {"kernels": "kernel", "sizes": "size", "rounds": "samples"}
+
+
+def _flag_of(match: re.Match[str]) -> str:
+    return "--" + _FLAGS.get(match[0], match[0]).replace("_", "-")
+
+
+def _with_kernels(sweeps: tuple[Sweep, ...], wanted: tuple[KernelChoice, ...]) -> tuple[Sweep, ...]:
+    kept = []
+    names = {choice.name for sweep in sweeps for choice in sweep.kernels}
+    for sweep in sweeps:
+        chosen: list[KernelChoice] = []
+        for choice in wanted:
+            own = [mine for mine in sweep.kernels if mine.name == choice.name]
+            if own and not choice.params and choice.variant == KernelChoice(name=".").variant:
+                chosen += own
+            elif own:
+                chosen.append(choice)
+        if chosen:
+            kept.append(sweep.model_copy(update={"kernels": tuple(chosen)}))
+    new = tuple(choice for choice in wanted if choice.name not in names)
+    if new:
+        kept.append(Sweep(kernels=new))
+    return tuple(kept)

@@ -1,0 +1,101 @@
+"""A worker answers one request as the protocol says; what the host cannot give is a skip."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bench import native, worker
+from bench.schema import ACTOR_FIELDS, SAMPLE_FIELDS, SCHEMA
+
+
+def ask(mix, place=((-1,),), **changes):
+    request = {
+        "mix": mix,
+        "place": place,
+        "window_s": 0.02,
+        "warm_s": 0.002,
+        "min_passes": 3,
+        "deadline_s": 5,
+        **changes,
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.worker"],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_field_of_the_protocol_is_answered():
+    response = ask("scan/scalar/base/1t/1MiB")
+    assert response["schema"] == SCHEMA
+    assert set(SAMPLE_FIELDS) <= set(response)
+    assert set(response["actors"][0]) == set(ACTOR_FIELDS)
+    assert response["actors"][0]["seconds"] > 0
+
+
+def test_bytes_are_of_all_threads():
+    one = ask("scan/scalar/base/1t/4MiB")["actors"][0]
+    two = ask("scan/scalar/base/2t/4MiB", place=[[-1, -1]])["actors"][0]
+    assert two["useful_bytes"] == pytest.approx(one["useful_bytes"], rel=0.01)
+    assert two["threads"] == 2
+
+
+def test_threads_on_one_cpu_are_marked_as_oversubscribed():
+    import os
+
+    cpu = min(os.sched_getaffinity(0))
+    assert ask("spin/scalar/base/2t/0B", place=[[cpu, cpu]])["actors"][0]["oversubscribed"]
+
+
+def test_memory_the_host_does_not_have_is_a_skip_with_its_stage():
+    if not native.policy_available("1g"):
+        pytest.skip("the 1g pool has pages; the refusal needs an empty one")
+    response = ask("scan/scalar/1g/1t/1MiB")
+    assert response["error"]["kind"] == "skip"
+    assert response["error"]["stage"] == "map"
+    assert "1g" in response["error"]["message"]
+
+
+@pytest.mark.parametrize("mix", ["scam/scalar/base/1t/1MiB", "scan/scalar/base/1t/1MiB/x", "scan"])
+def test_a_request_that_makes_no_sense_is_a_failure_with_words(mix):
+    error = ask(mix)["error"]
+    assert error["kind"] == "fail"
+    assert error["message"]
+
+
+def test_the_worker_imports_nothing_heavy():
+    program = "import bench.worker, sys; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "rich", "pydantic", "scipy", "pyperf", "psutil"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, None, "one"),
+        (90.0, 110.0, "near"),
+        (450.0, 430.0, "far"),
+        (90.0, 450.0, "moved"),
+        (450.0, 90.0, "moved"),
+        (90.0, None, "unknown"),
+    ],
+)
+def test_state_is_the_placement_before_and_after(before, after, expected):
+    assert worker.state(before, after) == expected
+
+
+def test_worker_total_covers_its_parts():
+    began = time.perf_counter()
+    response = ask("scan/scalar/base/1t/1MiB")
+    wall = time.perf_counter() - began
+    assert response["window_s"] <= response["worker"]["total_s"] <= wall
