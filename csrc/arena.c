@@ -243,15 +243,16 @@ int ps_place_arrays(ps_place *place, bool map, char *why)
 
 /* ---- touching and evidence ---------------------------------------------------------------- */
 
+/* Leaves contents as they are: a thread that was quicker may have filled its share of a shared array
+ * already, and shares need not end where pages do. */
 static void touch_range(char *start, uint64_t bytes)
 {
     uint64_t page = base_page();
     if (!bytes)
         return;
-    volatile char *last = start + bytes - 1;
     for (char *at = start; at < start + bytes; at += page)
-        *(volatile char *)at = 0;
-    *last = 0;
+        __atomic_fetch_add(at, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_add(start + bytes - 1, 0, __ATOMIC_RELAXED);
 }
 
 void ps_place_touch(ps_place *place, uint32_t thread)
