@@ -293,6 +293,22 @@ static uint64_t wrong_node_bytes(const ps_segment *segment)
     return segment->used_bytes / n * wrong;
 }
 
+static int refuse_evidence(const ps_policy *policy, int code, char *why)
+{
+    return ps_refuse(why, code, "cannot read the evidence for page policy %s: %s", policy->name,
+                     strerror(code));
+}
+
+void ps_evidence_add(ps_evidence *sum, const ps_evidence *one)
+{
+    sum->matching_bytes += one->matching_bytes;
+    sum->known_bytes += one->known_bytes;
+    sum->total_bytes += one->total_bytes;
+    sum->wrong_node_bytes += one->wrong_node_bytes;
+    if (one->source[0])
+        memcpy(sum->source, one->source, sizeof sum->source);
+}
+
 int ps_place_evidence(ps_place *place, ps_evidence *out, char *why)
 {
     const ps_policy *policy = place->ctx.policy;
@@ -304,23 +320,36 @@ int ps_place_evidence(ps_place *place, ps_evidence *out, char *why)
             continue;
         int code = policy->evidence(policy, segment->start, segment->mapped_bytes, &one);
         if (code)
-            return ps_refuse(why, code, "cannot read the evidence for page policy %s: %s",
-                             policy->name, strerror(code));
-        out->matching_bytes += one.matching_bytes;
-        out->known_bytes += one.known_bytes;
-        out->total_bytes += one.total_bytes;
-        out->wrong_node_bytes += wrong_node_bytes(segment);
-        memcpy(out->source, one.source, sizeof out->source);
+            return refuse_evidence(policy, code, why);
+        one.wrong_node_bytes = wrong_node_bytes(segment);
+        ps_evidence_add(out, &one);
     }
     return 0;
 }
 
 int ps_place_free_regions(ps_place *place, char *why)
 {
-    for (uint32_t i = 0; i < place->n; i++)
+    for (uint32_t i = 0; i < place->n && place->ctx.bytes[0]; i++)
         if (munmap(place->ctx.threads[place->first + i].arrays[0],
                    round_up(place->ctx.bytes[0], base_page())) < 0)
             return ps_refuse(why, errno, "cannot free a reserved region: %s", strerror(errno));
+    return 0;
+}
+
+int ps_place_live_evidence(ps_place *place, ps_evidence *out, char *why)
+{
+    const ps_policy *policy = place->ctx.policy;
+    memset(out, 0, sizeof *out);
+    for (uint32_t i = 0; i < place->n; i++) {
+        const ps_thread *thread = &place->ctx.threads[place->first + i];
+        ps_evidence one = {0};
+        if (!thread->live)
+            continue;
+        int code = policy->evidence(policy, thread->live, thread->live_bytes, &one);
+        if (code)
+            return refuse_evidence(policy, code, why);
+        ps_evidence_add(out, &one);
+    }
     return 0;
 }
 
@@ -337,9 +366,7 @@ int ps_place_chunk_evidence(ps_place *place, uint64_t chunk_bytes, ps_evidence *
     touch_range(chunk, bytes);
     code = policy->evidence(policy, chunk, bytes, out);
     munmap(chunk, bytes);
-    return code ? ps_refuse(why, code, "cannot read the evidence for page policy %s: %s",
-                            policy->name, strerror(code))
-                : 0;
+    return code ? refuse_evidence(policy, code, why) : 0;
 }
 
 void ps_fault_evidence(const ps_policy *policy, uint64_t touched_bytes, uint64_t faults,
@@ -375,13 +402,48 @@ void ps_place_close(ps_place *place)
     memset(place, 0, sizeof *place);
 }
 
+static int accepts(const ps_place *place, char *why)
+{
+    const ps_kernel *kernel = place->ctx.kernel;
+    return kernel->accepts ? kernel->accepts(&place->ctx, place->ctx.policy, why) : 0;
+}
+
+int ps_place_accepts(const ps_place *place, char *why)
+{
+    char needed[PS_WHY] = "";
+    int code = accepts(place, why);
+    if (code || !place->ctx.kernel->environment)
+        return code;
+    place->ctx.kernel->environment(&place->ctx, place->ctx.policy, needed);
+    char *value = strchr(needed, '=');
+    if (!value)
+        return 0;
+    *value++ = '\0';
+    const char *found = getenv(needed);
+    if (!strcmp(found ? found : "", value))
+        return 0;
+    return ps_refuse(why, ENOTSUP, "%s with page policy %s needs a process started with %s=%s",
+                     place->ctx.kernel->name, place->ctx.policy->name, needed, value);
+}
+
 int ps_accepts(const ps_actor *actor, char *why)
 {
     ps_place place = {0};
     why[0] = '\0';
     int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
-    if (!code && actor->kernel->accepts)
-        code = actor->kernel->accepts(&place.ctx, actor->policy, why);
+    if (!code)
+        code = accepts(&place, why);
+    ps_place_close(&place);
+    return code;
+}
+
+int ps_environment(const ps_actor *actor, char *out, char *why)
+{
+    ps_place place = {0};
+    why[0] = out[0] = '\0';
+    int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
+    if (!code && actor->kernel->environment)
+        actor->kernel->environment(&place.ctx, actor->policy, out);
     ps_place_close(&place);
     return code;
 }
@@ -403,10 +465,10 @@ int ps_plan_actor(const ps_actor *actor, uint64_t *used, uint64_t *mapped, uint3
     if (!code)
         *n_nodes = place.arena.n_segments;
     if (!code && actor->kernel->memory == PS_CHURN) {
-        /* Live memory of a churn kernel is what its regions may hold at once. */
         uint64_t page = ps_policy_page(actor->policy);
-        used[0] += place.ctx.bytes[0] * actor->n_threads;
-        mapped[0] += round_up(place.ctx.bytes[0], page) * actor->n_threads;
+        uint64_t live = place.ctx.live_bytes ? place.ctx.live_bytes : place.ctx.bytes[0];
+        used[0] += live * actor->n_threads;
+        mapped[0] += round_up(live, page) * actor->n_threads;
         *n_nodes = *n_nodes ? *n_nodes : 1;
     }
     ps_place_close(&place);
