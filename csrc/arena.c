@@ -180,6 +180,31 @@ static int bind(const ps_place *place, const ps_segment *segment)
     return rc < 0 ? errno : 0;
 }
 
+/* Where nobody maps by chance: far below the kernel's own choice (top down from the stack, or up
+ * from a quarter or third of the address space), above AddressSanitizer's shadow. The second is for
+ * address spaces of 39 bits. In the midst of other mappings the regions, while nothing is in them,
+ * would be the first gap that an mmap() of anybody else in the process is given. */
+static const uint64_t region_areas[] = {32ull << 40, 32ull << 30};
+#define REGION_TRIES 64u
+
+static char *reserve(uint64_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    for (uint32_t area = 0; area < PS_COUNT(region_areas); area++)
+        for (uint64_t i = 0; i < REGION_TRIES; i++) {
+            char *where = (char *)(uintptr_t)(region_areas[area] + i * round_up(bytes, 1ull << 30));
+            char *got = mmap(where, bytes, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+            if (got == where)
+                return got;
+            if (got != MAP_FAILED)
+                munmap(got, bytes);
+            else if (errno != EEXIST)
+                break;
+        }
+    char *anywhere = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    return anywhere == MAP_FAILED ? NULL : anywhere;
+}
+
 static int reserve_regions(ps_place *place, char *why)
 {
     ps_ctx *ctx = &place->ctx;
@@ -187,13 +212,10 @@ static int reserve_regions(ps_place *place, char *why)
     align = align > REGION_GAP ? align : REGION_GAP;
     uint64_t each = round_up(ctx->bytes[0], align) + align; /* a gap after each */
     place->arena.regions_bytes = each * place->n + 2 * align;
-    place->arena.regions = mmap(NULL, place->arena.regions_bytes, PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place->arena.regions == MAP_FAILED) {
-        place->arena.regions = NULL;
+    place->arena.regions = reserve(place->arena.regions_bytes);
+    if (!place->arena.regions)
         return ps_refuse(why, errno, "cannot reserve %llu bytes of address space",
                          (unsigned long long)place->arena.regions_bytes);
-    }
     char *start = (char *)round_up((uint64_t)place->arena.regions + align, align);
     for (uint32_t i = 0; i < place->n; i++)
         ctx->threads[place->first + i].arrays[0] = start + i * each;

@@ -31,7 +31,7 @@ static inline uint64_t byte_counts(uint64_t x)
     return (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
 }
 
-/* Eight bytes of up to 64 each: in pairs first, as their sum does not fit a byte. */
+/* Eight bytes of up to 32 each: in pairs first, as their sum does not fit a byte. */
 static inline uint64_t sum_bytes(uint64_t x)
 {
     x = (x & 0x00ff00ff00ff00ffu) + (x >> 8 & 0x00ff00ff00ff00ffu);
@@ -130,8 +130,8 @@ static uint64_t counted(const ps_ctx *ctx, uint32_t thread, uint64_t i)
 
 static const char *const op_names[N_OPS] = {[OP_POPCOUNT] = "popcount", [OP_MERGE] = "merge"};
 
-/* Words that every vector body can take in one turn: 8 vectors of 64 bytes. */
-#define GRANULE 64u
+/* Words that every vector body can take in one turn: 4 vectors of 64 bytes. */
+#define GRANULE 32u
 
 static uint32_t n_arrays(const ps_ctx *ctx)
 {
@@ -205,7 +205,7 @@ static int check(ps_ctx *ctx, uint32_t thread, char *why)
     uint64_t n_steps = ctx->words[N_STEPS], n = ctx->words[CHUNK] * n_steps;
     uint64_t passes = own->steps / n_steps, border = own->steps % n_steps * ctx->words[CHUNK];
     uint64_t expected = 0;
-    const uint64_t *d = own->arrays[D];
+    const uint64_t *d = ctx->values[OP].number == OP_MERGE ? own->arrays[D] : NULL;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t value = counted(ctx, thread, i), done = passes + (i < border);
         expected += done * sum_bytes(byte_counts(value));

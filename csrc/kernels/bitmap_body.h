@@ -5,7 +5,7 @@
  *   BITMAP_NAME(x)    the name of x in this instruction set
  *   BITMAP_TARGET     function attribute that allows the instruction set
  *   BITMAP_TYPE       a vector of 64-bit words, or one word
- *   BITMAP_PART(v)    counts of the set bits of v, in parts so small that eight such sums still fit
+ *   BITMAP_PART(v)    counts of the set bits of v, in parts so small that four of them add up
  *   BITMAP_FOLD(p)    such a sum of parts as 64-bit counts
  */
 
@@ -22,7 +22,8 @@ static BITMAP_TARGET uint64_t BITMAP_NAME(total)(BITMAP_TYPE counts)
     return sum;
 }
 
-/* Eight vectors a turn; `bits` may use i, the position, and may store. */
+/* Four vectors a turn: eight are more than the registers hold. `bits` may use i, the position, and
+ * may store. */
 #define BITMAP_SWEEP(name, bits)                                                                   \
     static BITMAP_TARGET uint64_t BITMAP_NAME(name)(const bitmap_job *job, uint64_t first,         \
                                                     uint64_t last)                                 \
@@ -31,9 +32,9 @@ static BITMAP_TARGET uint64_t BITMAP_NAME(total)(BITMAP_TYPE counts)
         uint64_t *const d = job->d;                                                                \
         BITMAP_TYPE counts = {0};                                                                  \
         (void)b, (void)c, (void)d;                                                                 \
-        for (uint64_t turn = first; turn < last; turn += 8 * WORDS) {                              \
+        for (uint64_t turn = first; turn < last; turn += 4 * WORDS) {                              \
             BITMAP_TYPE parts = {0};                                                               \
-            _Pragma("GCC unroll 8") for (uint32_t v = 0; v < 8; v++)                               \
+            _Pragma("GCC unroll 4") for (uint32_t v = 0; v < 4; v++)                               \
             {                                                                                      \
                 uint64_t i = turn + v * WORDS;                                                     \
                 BITMAP_TYPE set = bits;                                                            \

@@ -1,4 +1,4 @@
-/* Reads and writes in a fixed ratio: so many lines of one array, then so many of another. */
+/* Reads and writes in a fixed ratio: so much of one array, then so much of another. */
 #include "internal.h"
 
 #if defined(__x86_64__)
@@ -13,43 +13,40 @@ enum ctx_word { CHUNK, N_STEPS, DIST };
 /* ps_thread.words: steps really made; sum of what they read. */
 enum thread_word { MADE, SUM };
 
-/* Places read in turn: one alone understates many cores, whose prefetchers stop at every 4 KiB. */
+/* Places read in turn: one alone understates many cores, whose prefetchers stop at every 4 KiB. Two
+ * lines a place: prefetchers of neighbouring lines stay useful. */
 #define STREAMS 4u
-#define LINE_WORDS 8u
+#define PAIR_BYTES 128u
+#define PAIR_WORDS 16u
+#define TURN_BYTES (STREAMS * PAIR_BYTES)
 
 typedef struct {
     const uint64_t *u;
     uint64_t *a;
-    uint64_t reads, writes; /* lines a turn */
+    uint64_t reads, writes; /* a turn, of TURN_BYTES each */
     uint64_t dist, value;
 } mixed_job;
 typedef uint64_t mixed_body(const mixed_job *job, uint64_t first, uint64_t last);
 
 /* ---- the loop, by instruction set ---------------------------------------------------------- */
 
-#if defined(__x86_64__)
-static inline void stream_pair(uint64_t *p, uint64_t v)
-{
-    _mm_stream_si64((long long *)(void *)p, (long long)v);
-    _mm_stream_si64((long long *)(void *)p + 1, (long long)v);
-}
-#define MIXED_FENCE() _mm_sfence()
-#define MIXED_HAS_NT 1
-#elif defined(__aarch64__)
-static inline void stream_pair(uint64_t *p, uint64_t v)
-{
-    __asm__ volatile("stnp %1, %1, [%0]" ::"r"(p), "r"(v) : "memory");
-}
-#define MIXED_FENCE() __asm__ volatile("dmb ishst" ::: "memory")
-#define MIXED_HAS_NT 1
-#else
-#define MIXED_HAS_NT 0
-#endif
 #define MIXED_NAME(x) mixed_##x##_scalar
 #define MIXED_TARGET
 #define MIXED_TYPE uint64_t
+#if defined(__x86_64__)
+#define MIXED_HAS_NT 1
+#define MIXED_NT(p, v) _mm_stream_si64((long long *)(void *)(p), (long long)(v))
+#define MIXED_FENCE() _mm_sfence()
+#elif defined(__aarch64__)
+/* The architecture has them in pairs only: every other store writes both. */
+#define MIXED_HAS_NT 1
 #define MIXED_NT(p, v)                                                                             \
-    (stream_pair(p, v), stream_pair((p) + 2, v), stream_pair((p) + 4, v), stream_pair((p) + 6, v))
+    if (k % 2 == 0)                                                                                \
+    __asm__ volatile("stnp %1, %1, [%0]" ::"r"(p), "r"(v) : "memory")
+#define MIXED_FENCE() __asm__ volatile("dmb ishst" ::: "memory")
+#else
+#define MIXED_HAS_NT 0
+#endif
 #include "mixed_body.h"
 
 #if defined(__x86_64__)
@@ -58,9 +55,7 @@ typedef uint64_t mixed_avx2 __attribute__((vector_size(32), may_alias));
 #define MIXED_TARGET __attribute__((target("avx2")))
 #define MIXED_TYPE mixed_avx2
 #define MIXED_HAS_NT 1
-#define MIXED_NT(p, v)                                                                             \
-    (_mm256_stream_si256((__m256i *)(void *)(p), (__m256i)(v)),                                    \
-     _mm256_stream_si256((__m256i *)(void *)(p) + 1, (__m256i)(v)))
+#define MIXED_NT(p, v) _mm256_stream_si256((__m256i *)(void *)(p), (__m256i)(v))
 #define MIXED_FENCE() _mm_sfence()
 #include "mixed_body.h"
 
@@ -74,15 +69,13 @@ typedef uint64_t mixed_avx512 __attribute__((vector_size(64), may_alias));
 #include "mixed_body.h"
 #elif defined(__aarch64__)
 typedef uint64_t mixed_neon __attribute__((vector_size(16), may_alias));
-static inline void stream_half(uint64_t *p, mixed_neon v)
-{
-    __asm__ volatile("stnp %q1, %q1, [%0]" ::"r"(p), "w"(v) : "memory");
-}
 #define MIXED_NAME(x) mixed_##x##_neon
 #define MIXED_TARGET
 #define MIXED_TYPE mixed_neon
 #define MIXED_HAS_NT 1
-#define MIXED_NT(p, v) (stream_half(p, v), stream_half((p) + 4, v))
+#define MIXED_NT(p, v)                                                                             \
+    if (k % 2 == 0)                                                                                \
+    __asm__ volatile("stnp %q1, %q1, [%0]" ::"r"(p), "w"(v) : "memory")
 #define MIXED_FENCE() __asm__ volatile("dmb ishst" ::: "memory")
 #include "mixed_body.h"
 #endif
@@ -148,10 +141,10 @@ static const char *const store_names[] = {[STORE_PLAIN] = "plain", [STORE_NT] = 
 #define STAGGER_BYTES (2048u + 3u * 64u)
 #define STAGGER_FROM_BYTES 65536u
 
-/* Useful bytes of STREAMS turns, the least that deals every stream the same number of lines. */
-static uint64_t round_bytes(const ps_ctx *ctx)
+/* Useful bytes of one turn; at most the 4 KiB that pacing goes by, see the parameters. */
+static uint64_t turn_bytes(const ps_ctx *ctx)
 {
-    return STREAMS * PS_LINE * (ctx->values[READS].number + ctx->values[WRITES].number);
+    return TURN_BYTES * (ctx->values[READS].number + ctx->values[WRITES].number);
 }
 
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
@@ -166,19 +159,19 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
         return ps_refuse(why, EINVAL, "no non-temporal stores on this architecture");
     bool staggered = share * reads / (reads + writes) / STREAMS >= 2 * STAGGER_FROM_BYTES;
     padding += staggered ? (STREAMS - 1) * 4096u : 0;
-    uint64_t rounds = share > padding ? (share - padding) / round_bytes(ctx) : 0;
-    if (rounds == 0)
+    uint64_t turns = share > padding ? (share - padding) / turn_bytes(ctx) : 0;
+    if (turns == 0)
         return ps_refuse(why, EINVAL, "%u threads need at least %llu B", ctx->n_threads,
-                         (unsigned long long)((padding + round_bytes(ctx)) * ctx->n_threads));
-    uint64_t n_steps = rounds * round_bytes(ctx) / ctx->values[STEP].number;
+                         (unsigned long long)((padding + turn_bytes(ctx)) * ctx->n_threads));
+    uint64_t n_steps = turns * turn_bytes(ctx) / ctx->values[STEP].number;
     n_steps = n_steps ? n_steps : 1;
-    uint64_t turns = rounds / n_steps * STREAMS;
-    uint64_t length = n_steps * turns / STREAMS * reads * PS_LINE;
-    ctx->words[CHUNK] = turns;
+    turns = turns / n_steps * n_steps;
+    uint64_t length = turns * reads * PAIR_BYTES;
+    ctx->words[CHUNK] = turns / n_steps;
     ctx->words[N_STEPS] = n_steps;
     ctx->words[DIST] = (length + (staggered ? (STAGGER_BYTES - length) % 4096u : 0)) / 8;
     bytes[U] = reads ? (STREAMS - 1) * ctx->words[DIST] * 8 + length : 0;
-    bytes[A] = n_steps * turns * writes * PS_LINE;
+    bytes[A] = turns * writes * TURN_BYTES;
     return 0;
 }
 
@@ -197,8 +190,8 @@ static void work(const ps_ctx *ctx, ps_work *work)
 {
     uint64_t n_steps = ctx->words[N_STEPS], turns = n_steps * ctx->words[CHUNK];
     *work = (ps_work){.n_steps = n_steps, .n_stages = 1, .stage_steps = {n_steps}};
-    work->read_bytes = turns * ctx->values[READS].number * PS_LINE;
-    work->written_bytes = turns * ctx->values[WRITES].number * PS_LINE;
+    work->read_bytes = turns * ctx->values[READS].number * TURN_BYTES;
+    work->written_bytes = turns * ctx->values[WRITES].number * TURN_BYTES;
     /* A plain store reads the line before it is written back; a non-temporal one does not. */
     uint64_t allocated = ctx->values[STORE].number == STORE_NT ? 0 : work->written_bytes;
     work->bus_min_bytes = work->bus_max_bytes = work->read_bytes + work->written_bytes + allocated;
@@ -217,9 +210,9 @@ static int mixed_step(ps_ctx *ctx, uint32_t thread, uint64_t ticket)
         .value = value_of(own->words[MADE] / ctx->words[N_STEPS]),
     };
     uint64_t first = ticket * ctx->words[CHUNK], last = first + ctx->words[CHUNK];
-    for (; ctx->pace_bytes_per_s > 0 && first < last; first += STREAMS) {
-        ps_pace(ctx, own, round_bytes(ctx));
-        own->words[SUM] += body(&job, first, first + STREAMS);
+    for (; ctx->pace_bytes_per_s > 0 && first < last; first++) {
+        ps_pace(ctx, own, turn_bytes(ctx));
+        own->words[SUM] += body(&job, first, first + 1);
     }
     own->words[SUM] += body(&job, first, last);
     own->words[MADE]++;
@@ -233,8 +226,8 @@ static int check(ps_ctx *ctx, uint32_t thread, char *why)
     uint64_t n_steps = ctx->words[N_STEPS], passes = own->steps / n_steps;
     uint64_t rest = own->steps % n_steps, expected = 0;
     /* Words of one stream that a step reads; words that it writes. */
-    uint64_t read = ctx->words[CHUNK] / STREAMS * ctx->values[READS].number * LINE_WORDS;
-    uint64_t written = ctx->words[CHUNK] * ctx->values[WRITES].number * LINE_WORDS;
+    uint64_t read = ctx->words[CHUNK] * ctx->values[READS].number * PAIR_WORDS;
+    uint64_t written = ctx->words[CHUNK] * ctx->values[WRITES].number * TURN_BYTES / 8;
     for (uint64_t s = 0; s < STREAMS; s++) {
         expected += passes * series_sum(ctx, thread, s * ctx->words[DIST], n_steps * read);
         expected += series_sum(ctx, thread, s * ctx->words[DIST], rest * read);
@@ -254,22 +247,21 @@ static int check(ps_ctx *ctx, uint32_t thread, char *why)
     return 0;
 }
 
-/* A round of 4 turns must fit the 4 KiB that pacing goes by: 16 lines a turn. */
 static const ps_param params[] = {
     {.name = "reads",
      .kind = PS_U64,
      .default_value = 2,
      .min = 0,
-     .max = 8,
-     .unit = "line",
-     .help = "of 64 B, read before so many are written; from 4 places in turn"},
+     .max = 4,
+     .unit = "",
+     .help = "of 512 B, 128 from each of 4 places, before so many writes"},
     {.name = "writes",
      .kind = PS_U64,
      .default_value = 1,
      .min = 0,
-     .max = 8,
-     .unit = "line",
-     .help = "of 64 B, written before so many are read again"},
+     .max = 4,
+     .unit = "",
+     .help = "of 512 B before so many reads again"},
     {.name = "store",
      .kind = PS_CHOICE,
      .choices = store_names,
@@ -291,7 +283,7 @@ static const ps_array array_rows[N_ARRAYS] = {
 
 const ps_kernel ps_kernel_mixed = {
     .name = "mixed",
-    .summary = "lines read and lines written in a ratio, each thread in its own slice",
+    .summary = "reads and writes in a ratio, each thread in its own slice",
     .params = params,
     .n_params = PS_COUNT(params),
     .arrays = array_rows,
