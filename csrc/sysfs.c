@@ -92,20 +92,22 @@ int ps_thp_allowed(uint64_t page_bytes, char *why)
 
 int ps_thp_unasked(char *why)
 {
-    char whole[16] = "never", own[16], path[96];
-    int disabled = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
-    if (disabled > 0)
+    if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0)
         return 0;
-    read_choice(THP "/enabled", whole);
-    for (uint64_t size = 2 * (uint64_t)sysconf(_SC_PAGESIZE); size <= ps_pmd_bytes(); size *= 2) {
+    uint64_t base = (uint64_t)sysconf(_SC_PAGESIZE);
+    for (uint64_t size = 2 * base; size <= ps_pmd_bytes(); size *= 2) {
+        char path[96], choice[16];
         snprintf(path, sizeof(path), THP "/hugepages-%llukB/enabled",
                  (unsigned long long)size / 1024);
-        if (read_choice(path, own))
-            strcpy(own, size == ps_pmd_bytes() ? "inherit" : "never");
-        if (!strcmp(own, "always") || (!strcmp(own, "inherit") && !strcmp(whole, "always")))
-            return ps_refuse(why, EPERM, "transparent huge pages of %llu KiB come unasked (%s)",
-                             (unsigned long long)size / 1024,
-                             strcmp(own, "always") ? THP "/enabled is always" : path);
+        int code = read_choice(path, choice);
+        /* Before Linux 6.8 there is one size and one setting. */
+        bool inherits = code ? size == ps_pmd_bytes() : !strcmp(choice, "inherit");
+        if (inherits) {
+            snprintf(path, sizeof(path), THP "/enabled");
+            code = read_choice(path, choice);
+        }
+        if (!code && !strcmp(choice, "always"))
+            return ps_refuse(why, EPERM, "%s is always", path);
     }
     return 0;
 }

@@ -36,10 +36,10 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     if (ctx->values[STEP].number % BLOCK)
         return ps_refuse(why, EINVAL, "step is a multiple of %u B", BLOCK);
     /* One growth at least. Old and new copy exist together; the same length for every growth. */
-    if (share < 3 * first)
+    uint64_t least = 3 * first * ctx->n_threads;
+    if (ctx->size_bytes < least)
         return ps_refuse(why, EINVAL, "%u threads with vectors from %llu B on need at least %llu B",
-                         ctx->n_threads, (unsigned long long)first,
-                         (unsigned long long)(3 * first * ctx->n_threads));
+                         ctx->n_threads, (unsigned long long)first, (unsigned long long)least);
     uint64_t last = 2 * first;
     while (3 * last <= share)
         last *= 2;

@@ -160,9 +160,10 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     bool staggered = share * reads / (reads + writes) / STREAMS >= 2 * STAGGER_FROM_BYTES;
     padding += staggered ? (STREAMS - 1) * 4096u : 0;
     uint64_t turns = share > padding ? (share - padding) / turn_bytes(ctx) : 0;
+    uint64_t least = (padding + turn_bytes(ctx)) * ctx->n_threads;
     if (turns == 0)
         return ps_refuse(why, EINVAL, "%u threads need at least %llu B", ctx->n_threads,
-                         (unsigned long long)((padding + turn_bytes(ctx)) * ctx->n_threads));
+                         (unsigned long long)least);
     uint64_t n_steps = turns * turn_bytes(ctx) / ctx->values[STEP].number;
     n_steps = n_steps ? n_steps : 1;
     turns = turns / n_steps * n_steps;

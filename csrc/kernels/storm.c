@@ -64,8 +64,8 @@ static int accepts(const ps_ctx *ctx, const ps_policy *policy, char *why)
         return churn_accepts_advice(policy, MADV_DONTNEED, "MADV_DONTNEED", "5.18", why);
     if (method == MREMAP && ctx->words[SMALLEST] < 2 * page)
         return ps_refuse(why, ENOTSUP,
-                         "method=mremap keeps one page of %s: chunks need two, %llu B",
-                         policy->name, (unsigned long long)(2 * page));
+                         "method=mremap keeps one page of %s: chunks need two of %llu B",
+                         policy->name, (unsigned long long)page);
     return 0;
 }
 

@@ -20,7 +20,8 @@ from churn_runs import (
     left_behind,
     sample,
 )
-from pages_module import reserve
+from pages_module import THP as THP_SETTINGS
+from pages_module import choose, reserve
 
 from bench import native
 from bench.errors import UsageError
@@ -285,6 +286,15 @@ def test_a_process_started_otherwise_refuses_to_run():
         response = sample(heap(asked), native.environment(heap(started_for)))
         assert response["error"]["kind"] == "skip"
         assert "GLIBC_TUNABLES=" in response["error"]["message"]
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_heap_that_gets_huge_pages_unasked_is_no_baseline():
+    with choose(THP_SETTINGS / "enabled", "always"):
+        assert "enabled is always" in native.accepts(*heap("base").actors)
+        assert native.accepts(storm("base")) == ""
+    assert native.accepts(*heap("base").actors) == ""
 
 
 @pytest.mark.root
