@@ -16,9 +16,8 @@ THP = pytest.mark.skipif(
     bool(native.policy_available("thp")), reason="this host gives no transparent huge pages"
 )
 BOTH_POLICIES = ["base", pytest.param("thp", marks=THP)]
-one_preload = pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="one preload at a time"
-)
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
+one_preload = pytest.mark.skipif(SANITIZED, reason="one preload at a time")
 
 
 def fault(policy="base", threads=1, size=16 * MIB, **params):
@@ -123,7 +122,8 @@ def test_hugetlb_pages_come_from_the_pool(how):
     after = row["evidence"]["after"]
     # Of a region that is touched in part, smaps cannot tell where its pages lie.
     assert after["matching"] >= 0.99 * after["known"] > 0.8 * after["total"]
-    assert row["touched_bytes"] / row["minor_faults"] == pytest.approx(2 * MIB, rel=0.1)
+    pages = row["touched_bytes"] / (2 * MIB)
+    assert pages <= row["minor_faults"] < pages + (1024 if SANITIZED else 32)
 
 
 @one_preload

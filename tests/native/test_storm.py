@@ -33,6 +33,8 @@ KEEP_PAGES = ("free", "pool")
 THP = pytest.mark.skipif(
     bool(native.policy_available("thp")), reason="this host gives no transparent huge pages"
 )
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
+one_preload = pytest.mark.skipif(SANITIZED, reason="one preload at a time")
 # The 22 sizes of a prover's partition in MB, largest first.
 PROVER = (4295, *[4170] * 5, 278, 167, 167, 139, 56, 56, 46, 46, *[16] * 4, 12, 12, 12, 4)
 
@@ -107,7 +109,7 @@ def test_only_the_touched_front_of_a_chunk_is_present(touched):
         assert row.work["written_bytes"] == filled * row.work["n_steps"]
 
 
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="one preload at a time")
+@one_preload
 @pytest.mark.parametrize(
     ("params", "lazy"),
     [
@@ -122,7 +124,7 @@ def test_memory_that_is_not_zero_after_its_release_fails_the_run(tmp_path, param
     assert "does not promise" in response["error"]["message"]
 
 
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="one preload at a time")
+@one_preload
 def test_memory_that_a_pool_lost_fails_the_run(tmp_path):
     """Here a pool's memory is dropped whenever a clock is read between two chunks."""
     library = lazy_library(
@@ -140,7 +142,7 @@ def test_memory_that_a_pool_lost_fails_the_run(tmp_path):
     assert "method=pool" in response["error"]["message"]
 
 
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="one preload at a time")
+@one_preload
 def test_a_release_that_leaves_the_mapping_fails_the_run(tmp_path):
     library = lazy_library(
         tmp_path,
@@ -227,6 +229,8 @@ def test_phases_are_parts_of_the_steps():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("policy", ["base", pytest.param("thp", marks=THP)])
 def test_evidence_is_of_what_the_threads_hold_and_of_the_windows_faults(method, policy):
+    if method == "heap" and SANITIZED:
+        pytest.skip("a sanitizer brings a malloc of its own")
     actor = storm(policy, 2, 128 * MIB, method=method, chunk=32 * MIB)
     response = sample(Mix((actor,)), native.environment(Mix((actor,))))
     assert "error" not in response, response
@@ -300,6 +304,7 @@ def test_a_heap_that_gets_huge_pages_unasked_is_no_baseline():
 @pytest.mark.root
 @pytest.mark.hugetlb
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer brings a malloc of its own")
 def test_the_heap_takes_pages_from_the_pool():
     with reserve("2m", 80):
         response = sample(heap("2m"), native.environment(heap("2m")))
