@@ -1,4 +1,4 @@
-"""prep finds and gathers what numpy finds and gathers, counts its bytes, and has the mix it says."""
+"""prep finds and gathers what numpy does, counts its bytes, and has the mix it says."""
 
 import sys
 from pathlib import Path
