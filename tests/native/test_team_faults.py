@@ -23,7 +23,7 @@ def run(command, steps, fault, threads=1, size=SIZE, kernels=KERNELS):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_right_results_pass_the_check(threads):
-    found = run([host_driver()], 5, "none", threads, "4194304")
+    found = run([host_driver()], 5, "none", threads, "1500000")
     assert len(found) > 40
     assert {case for case, said in found.items() if not said.endswith("ok")} == set()
 
