@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from bench.errors import UsageError
 
-VERSION = 1
-"""Of the binary: a header of 64 bytes, row starts (u4), columns (u4) and values (f8; none of a
-pattern), each padded to 64 bytes; little endian. ``csrc/kernels/spmv_matrix.h`` reads it."""
+# The binary: a header of 64 bytes, row starts (u4) and columns (u4), each padded to 64 bytes, and
+# values (f8; none of a pattern); little endian. csrc/kernels/spmv_matrix.h reads it.
 MAGIC = b"pagestorm csr 1\n"
 HAS_VALUES, WHOLE = 1, 2
 _HEADER = struct.Struct("<16s6Q")

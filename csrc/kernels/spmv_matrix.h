@@ -139,7 +139,8 @@ static void matrix_resize(matrix *m, const ps_ctx *ctx, uint64_t n_rows)
     m->width = m->columns == COLUMNS_BANDED && ctx->values[BAND].number < n_rows
                    ? ctx->values[BAND].number
                    : n_rows;
-    m->stratum = m->per_row ? (m->width << 32) / m->per_row : 0;
+    /* Rounded up, so that the last stratum ends with the window and not before it. */
+    m->stratum = ((m->width << 32) + m->per_row - 1) / m->per_row;
 }
 
 /* ---- columns -------------------------------------------------------------------------------- */
