@@ -176,12 +176,16 @@ def _row(case: Case, measured: Mapping[str, Any]) -> Row:
 
 
 def beside(mix: Mix, position: int) -> str:
-    """What runs beside an actor, in short: ``scan[op=copy] 2t thp 1GiB``."""
+    """What runs beside an actor, in short: ``scan[op=copy] 2t thp 1GiB``.
+
+    ``apart``: in another address space.
+    """
     told = []
     for actor in (a for i, a in enumerate(mix.actors) if i != position):
         params = ",".join(f"{key}={value}" for key, value in actor.params)
         kernel = f"{actor.kernel}[{params}]" if params else actor.kernel
-        told.append(f"{kernel} {actor.threads}t {actor.policy} {format_size(actor.size)}")
+        where = "" if actor.process == mix.actors[position].process else " apart"
+        told.append(f"{kernel} {actor.threads}t {actor.policy} {format_size(actor.size)}{where}")
     return " + ".join(told)
 
 
