@@ -1,8 +1,8 @@
 """spmv beside scipy's and MKL's products: the same arrays in the same pages, in interleaved pairs.
 
 A script, not a test: it takes minutes of a quiet machine, and MKL from PyPI (``pip install mkl``)
-in the Python that runs it. A pair is so many passes of ours and then of the library's on the very
-arrays that ours left; ratios are ours over theirs in speed.
+in the Python that runs it. A pair is a window of whole passes of ours, then as many of the
+library's on the very arrays that ours left, both warmed up; ratios are ours over theirs in speed.
 
     python tests/crosscheck/spmv_libraries.py --threads 1 2 --rounds 12
 """
@@ -133,12 +133,12 @@ class MklInspector(Mkl):
 LIBRARIES = {"scipy": Scipy, "mkl": Mkl, "mkl_inspector": MklInspector}
 
 
-def pair(actor, cpus, library, passes, seed):
+def pair(actor, cpus, library, window_s, seed):
     """Seconds a pass of ours and of theirs, on the same arrays."""
-    settings = native.RunSettings(fixed_passes=passes, seed=seed, check=False, deadline_s=120)
+    settings = native.RunSettings(window_s=window_s, min_passes=5, seed=seed, check=False)
     raw = native.run(Mix((actor,)), settings, [cpus], keep=True)
     try:
-        ours = raw.actors[0].seconds_per_pass
+        ours, passes = raw.actors[0].seconds_per_pass, int(raw.actors[0].passes)
         arrays = views(raw)
         want = arrays.y.copy()
         other = library(arrays, actor.threads)
@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--variant", default="")
     parser.add_argument("--prefetch", default="auto")
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--passes", type=int, default=20)
+    parser.add_argument("--window", type=float, default=0.3, help="seconds of ours a pair")
     args = parser.parse_args()
     variant = args.variant or native.kernel("spmv").best_variant
     plan = [
@@ -195,7 +195,7 @@ def main():
             cpus = usable[:threads]
             os.sched_setaffinity(0, cpus)
             try:
-                seconds = pair(native.canonical(actor), cpus, LIBRARIES[name], args.passes, round_)
+                seconds = pair(native.canonical(actor), cpus, LIBRARIES[name], args.window, round_)
             finally:
                 os.sched_setaffinity(0, usable)
             found[item].append(seconds)
