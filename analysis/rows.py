@@ -145,13 +145,16 @@ def make_pyperf_row(value: PyperfValue) -> Row:
 
 
 def beside(mix: Mix, position: int) -> str:
-    """What runs beside an actor, in short: ``scan[op=copy] 2t thp 1GiB at 4 GB/s``."""
+    """What runs beside an actor, in short: ``scan[op=copy] 2t thp 1GiB at 4 GB/s``.
+
+    The rate is that of one thread, as asked for. ``apart``: in another address space.
+    """
     told = []
     for actor in (a for i, a in enumerate(mix.actors) if i != position):
         size = f" {format_size(actor.size)}" if actor.size else ""
-        # Of one thread, as it is asked for.
         pace = f" at {actor.pace / 1e9:g} GB/s" if actor.pace else ""
-        told.append(f"{label(actor)} {actor.threads}t {actor.policy}{size}{pace}")
+        where = "" if actor.process == mix.actors[position].process else " apart"
+        told.append(f"{label(actor)} {actor.threads}t {actor.policy}{size}{pace}{where}")
     return " + ".join(told)
 
 
