@@ -1,1 +1,15 @@
-"""Tables, models, verdicts and plots from result files; needs no compiler and no extension."""
+"""Tables, models, verdicts and plots from result files; needs no compiler and no extension.
+
+Which module for which question:
+
+does a remedy help
+    `analysis.stats` holds the one decision rule, `analysis.verdict` applies it to several remedies.
+which curve describes a sweep, and what will it do beyond
+    `analysis.fit` fits one model, `analysis.selection` chooses, `analysis.models` lists them.
+bandwidth at a given latency; TLB reach; bus traffic
+    `analysis.latency`, `analysis.tlb`, `analysis.traffic`: measured points and arithmetic.
+two sets of samples that cannot be paired
+    `analysis.significance`.
+did anything change while measuring
+    `analysis.series`.
+"""

@@ -14,7 +14,7 @@ from analysis.model import Curve, Scale
 from analysis.solve import Problem, solve
 from analysis.uncertainty import Centre
 
-__all__ = ["LEAST_POINTS", "Fit", "TooFewPointsError", "fit"]
+__all__ = ["LEAST_POINTS", "Fit", "TooFewPointsError", "fit", "measured_best"]
 
 # With fewer, a curve with three parameters follows any data and says nothing.
 LEAST_POINTS = 6
@@ -75,11 +75,9 @@ def fit(
     k = len(model.PARAMS)
     needed = max(LEAST_POINTS, k + 2)
     if np.unique(at).size < needed or at.size < needed:
-        best = int(np.argmax(data))
         raise TooFewPointsError(
             f"too few points ({np.unique(at).size}, under {needed}) for {model.NAME}",
-            float(at[best]),
-            float(data[best]),
+            *measured_best(model, at, data),
         )
     low, high = _bounds(model, bounds or {})
     problem = Problem(model, at, data, used, low, high)
@@ -89,6 +87,13 @@ def fit(
     valleys = _distinct(found[np.argsort(rss)])[:VALLEYS]
     values, least = _polish(problem, valleys[0], float(rss.min()))
     return Fit(problem, values, least, valleys, groups, centre)
+
+
+def measured_best(model: Curve, x: Floats, y: Floats) -> tuple[float, float]:
+    """X and y of the best point: the most of a rate, the least of a time."""
+    rate = model.SUBJECT in ("bandwidth", "throughput")
+    best = int(np.argmax(y) if rate else np.argmin(y))
+    return float(x[best]), float(y[best])
 
 
 def _distinct(rows: Floats) -> Floats:

@@ -21,7 +21,7 @@ from analysis.solve import Problem
 from analysis.uncertainty import Centre
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from analysis.plot import Axes
 
 RESAMPLES = 2000
 Method = Literal["profile", "normal", "bootstrap"]
@@ -296,7 +296,7 @@ class Fit:
     def _moves_nothing(self) -> list[bool]:
         """Whether each parameter, alone or with others, can change without changing the curve."""
         _, sizes, directions = np.linalg.svd(self._unit_slopes, full_matrices=False)
-        flat = directions[sizes < 1e-9]
+        flat = directions[sizes < 1e-7]
         return [bool(v) for v in np.any(np.abs(flat) > 1e-3, axis=0)]
 
     @cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from analysis.fitted import Fit
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes  # the type in signatures elsewhere
 
 
 def new_axes(ax: "Axes | None") -> "Axes":

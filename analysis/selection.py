@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from analysis.fit import Fit, TooFewPointsError, fit
+from analysis.fit import Fit, TooFewPointsError, fit, measured_best
 from analysis.model import Curve
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Choice:
     fits: tuple[Fit, ...]
     reason: str
     best_x: float
-    """Where the largest y was measured."""
+    """Where the best y was measured: the most of a rate, the least of a time."""
     best_y: float
 
     @property
@@ -135,8 +135,7 @@ def choose(candidates: Iterable[Curve], x: ArrayLike, y: ArrayLike | Sequence[Ar
         if short is None:
             raise ValueError("nothing to choose from: give at least one model")
         return Choice(None, (), str(short), short.best_x, short.best_y)
-    top = int(np.argmax(fits[0].y))
-    best_x, best_y = float(fits[0].x[top]), float(fits[0].y[top])
+    best_x, best_y = measured_best(fits[0].model, fits[0].x, fits[0].y)
     rated = sorted((f for f in fits if f.aicc is not None), key=_aicc)
     if not rated:
         reason = "too few points for AICc: measured best only"

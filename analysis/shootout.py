@@ -20,7 +20,7 @@ CONTENDERS = ("ecm", "power_min", "knee", "hyperbola", "usl")
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class PublishedCurve:
     """One published bandwidth curve."""
 
     machine: str
@@ -29,11 +29,11 @@ class Curve:
     gb_per_s: Floats
 
 
-def published_curves() -> list[Curve]:
+def published_curves() -> list[PublishedCurve]:
     """Bandwidth against threads of five machines and five kernels, with the source in the file."""
     text = resources.files("analysis").joinpath("data/published_bandwidth.json").read_text("utf-8")
     return [
-        Curve(machine, kernel, np.arange(1.0, len(values) + 1), np.array(values))
+        PublishedCurve(machine, kernel, np.arange(1.0, len(values) + 1), np.array(values))
         for machine, facts in json.loads(text)["machines"].items()
         for kernel, values in facts["gb_per_s"].items()
     ]

@@ -16,6 +16,8 @@ Centre = Literal["median", "mean"]
 _NEAR = np.array([1, 1.5, 2, 2.5, 3, 4])
 _FARTHER = np.array([6, 10, 20, 50, 200, 1000, 1e4])
 _REFINE = 6
+# Rounding stops the search on data without noise, where both ends fall on the estimate.
+_MOST_REFINES = 20
 # An infinite bound is tried at this many times the estimate.
 _FAR = 1e4
 # Fewer samples than this at a point have medians that resampling says little about.
@@ -133,10 +135,10 @@ def _crossing(
 ) -> float:
     """Where the profile last passes ``limit``, given values from the best outwards."""
     best = at[0]
-    while True:
+    for _ in range(_MOST_REFINES):
         last = int(np.flatnonzero(errors <= limit)[-1])
         inner, outer = float(at[last]), float(at[last + 1])
-        if abs(outer - inner) <= 0.1 * abs(outer - best) or outer == inner:
+        if abs(outer - inner) <= 0.1 * abs(outer - best):
             break
         between = np.linspace(inner, outer, _REFINE + 1)
         at = between
@@ -146,7 +148,7 @@ def _crossing(
         return inner
     # The root of the excess is nearly straight where the excess itself is a parabola.
     a, b, c = (math.sqrt(max(float(v) - rss, 0.0)) for v in (low, high, limit))
-    return inner + (outer - inner) * (c - a) / (b - a)
+    return inner + (outer - inner) * (c - a) / (b - a) if b > a else inner
 
 
 def resample(

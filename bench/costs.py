@@ -21,10 +21,14 @@ class Costs:
     thread_s: float = 1e-4
     """Start, pin and join one thread."""
     fault_s: float = 1.9e-6
-    """First touch of a page the guest has at hand. One that the host took back costs 13.5 us, but
-    samples follow each other too closely for that to be the rule."""
+    """First touch of a page."""
     zero_s_per_byte: float = 4.5e-11
     """Clearing of a new page: 95 us for 2 MiB."""
+    returned_s_per_byte: float = 1.2e-9
+    """In a virtual machine, first touch of memory that the host took back since the last sample
+    freed it; seen at large transparent pages only."""
+    kept_bytes: int = 128 << 20
+    """So much of what a sample frees the next one finds in the guest still."""
     fault_scaling: int = 8
     """Threads that take faults of one address space without waiting for each other; a guess, as
     only two could be tried."""
@@ -54,6 +58,8 @@ class Load:
     threads: int
     used_bytes: int
     page_bytes: int
+    returned: bool
+    """A host below this one takes freed memory back between samples."""
     per_operation: bool
     """Quoted per operation: a pass is a row of dependent accesses."""
     operations: int | None = None
@@ -71,7 +77,10 @@ def pass_s(load: Load, costs: Costs) -> float:
 def setup_s(load: Load, costs: Costs, check: bool) -> float:
     """Seconds from the actor's mapping to its release, without warm-up and window."""
     pages = -(-load.used_bytes // load.page_bytes)
-    touch = pages * costs.fault_s / min(load.threads, costs.fault_scaling)
+    touch = pages * costs.fault_s
+    if load.returned:
+        touch += max(0, load.used_bytes - costs.kept_bytes) * costs.returned_s_per_byte
+    touch /= min(load.threads, costs.fault_scaling)
     touch += load.used_bytes * costs.zero_s_per_byte / min(load.threads, costs.stream_scaling)
     fills = 2 if check else 1
     fill = fills * load.used_bytes * costs.fill_s_per_byte / min(load.threads, costs.stream_scaling)

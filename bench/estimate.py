@@ -46,7 +46,10 @@ class Estimator:
 
     def _load(self, actor: Actor, used: int) -> Load:
         kernel = self.registry.kernels()[actor.kernel]
-        page = self.registry.policies()[actor.policy].page_bytes
+        policy = self.registry.policies()[actor.policy]
+        # Free memory is reported to the host in blocks of this size; pools keep theirs.
+        large = policy.page_bytes >= 2 << 20 and not policy.hugetlb
+        returned = self.resources.virtual and large
         operations = None
         given = dict(actor.params)
         for param in kernel.params:
@@ -54,4 +57,4 @@ class Estimator:
             value = given.get(param.name, param.default)
             if kernel.op and param.unit.startswith(kernel.op) and isinstance(value, int):
                 operations = value
-        return Load(actor.threads, used, page, bool(kernel.op), operations)
+        return Load(actor.threads, used, policy.page_bytes, returned, bool(kernel.op), operations)

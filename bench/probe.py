@@ -21,8 +21,8 @@ from bench.journal import replace_file
 from bench.mix import Actor, Mix
 from bench.sizes import Probe
 from bench.spawn import run_worker
+from bench.units import KIB, MIB
 
-KIB, MIB = 1 << 10, 1 << 20
 LINE = 64
 # One line in each page, at another line of the page each time, so that all cache sets are used.
 PAGE_STRIDE = 4096 + LINE

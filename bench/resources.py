@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.cgroup import read_limits
+from bench.cpuinfo import parse_cpuinfo
 from bench.hugepages import pool_available, read_pools
 from bench.sysfs import bracketed, keyed_kib, parse_cpulist, read_int, read_text
 from bench.topology import Topology, read_topology, usable_threads
@@ -31,6 +32,8 @@ class Resources:
     """Page sizes without an entry do not exist here."""
     reserved: Mapping[int, int] = field(default_factory=dict)
     """Pages each whole pool holds now, taken or free."""
+    virtual: bool = False
+    """A hypervisor shows itself: it may take freed memory back."""
     stored: bool = False
     """A copy of another host's files: of what they do not say, the best is assumed."""
     transparent_bytes: int = 0
@@ -65,6 +68,7 @@ def read_resources(root: Path = Path("/")) -> Resources:
             for pool in pools
         },
         {pool.size_bytes: pool.persistent or 0 for pool in pools if pool.node is None},
+        virtual=bool(parse_cpuinfo(read_text(root / "proc/cpuinfo") or "").hypervisor),
         stored=not live,
         transparent_bytes=0 if live else _stored_transparent(root),
         notes=notes,

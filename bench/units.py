@@ -4,6 +4,8 @@ import re
 
 from bench.errors import UsageError
 
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]i?)?[bB]?\s*$")
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|m|min|h)?\s*$")
 _CLOCK = re.compile(r"^\s*(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?\s*$")
@@ -27,10 +29,13 @@ def parse_size(text: str) -> int:
     if match is None:
         raise UsageError(f"not a size: {text!r}", "write a number of bytes, or 64KiB, 256MiB, 1GiB")
     unit = match[2]
-    value = float(match[1]) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
-    if value != int(value):
+    # In whole numbers: a float is off by some bytes from 8 PiB on.
+    whole, _, digits = match[1].partition(".")
+    scaled = int(whole + digits) * (1024 ** _EXPONENT[unit[0].lower()] if unit else 1)
+    n_bytes, rest = divmod(scaled, int(10 ** len(digits)))
+    if rest:
         raise UsageError(f"not a whole number of bytes: {text!r}")
-    return int(value)
+    return n_bytes
 
 
 def format_size(n_bytes: int) -> str:

@@ -24,15 +24,16 @@ PARAMS = (
 
 def f(x: Floats, b1: Floats, bs: Floats, q: Floats) -> Floats:
     """Bandwidth of x threads; straight lines between whole numbers of threads."""
-    use, _, _ = _recursion(x, b1 / bs, q)
-    return bs * use
+    share, penalty = _leading(b1 / bs, q)
+    return bs * _between(_utilisation(x, share, penalty), x)
 
 
 def jacobian(x: Floats, b1: Floats, bs: Floats, q: Floats) -> Floats:
     """Differentiate by b1, bs, q."""
-    share = b1 / bs
-    use, by_share, by_q = _recursion(x, share, q)
-    return columns(by_share, use - share * by_share, bs * by_q)
+    share, penalty = _leading(b1 / bs, q)
+    use = _utilisation(x, share, penalty)
+    by_share, by_q = (_between(table, x) for table in _slopes(use, share, penalty))
+    return columns(by_share, _between(use, x) - b1 / bs * by_share, bs * by_q)
 
 
 def guess(x: Floats, y: Floats) -> Sequence[tuple[float, ...]]:
@@ -41,25 +42,40 @@ def guess(x: Floats, y: Floats) -> Sequence[tuple[float, ...]]:
     return [(b1, bs, q) for q in (0.1, 0.5, 0.9, 1.5)]
 
 
-def _recursion(x: Floats, share: Any, q: Any) -> tuple[Floats, Floats, Floats]:  # noqa: ANN401 - number or array
-    """Utilisation at x, and its derivatives by share and q."""
-    top = int(np.ceil(x.max()))
-    shape = np.broadcast_shapes(np.shape(share), np.shape(q), (1,))
-    use, by_share, by_q = (np.zeros((*shape[:-1], top + 1)) for _ in range(3))
-    share_, q_ = np.broadcast_to(share, shape)[..., 0], np.broadcast_to(q, shape)[..., 0]
-    for n in range(1, top + 1):
-        u, du_share, du_q = use[..., n - 1], by_share[..., n - 1], by_q[..., n - 1]
-        waiting = 1 + u * (n - 1) * q_ * share_
-        now = n * share_ / waiting
-        free = now < 1
-        use[..., n] = np.where(free, now, 1.0)
+def _leading(share: Any, q: Any) -> list[Any]:  # noqa: ANN401 - number or (m, 1)
+    """Drop the axis that parameters keep for x."""
+    return [v[..., 0] for v in np.broadcast_arrays(np.atleast_1d(share), np.atleast_1d(q))]
+
+
+def _utilisation(x: Floats, share: Floats, q: Floats) -> Floats:
+    """u(0), u(1), … up to the largest x, on a last axis."""
+    use = np.zeros((*np.shape(share), int(np.ceil(x.max())) + 1))
+    penalty = q * share
+    for n in range(1, use.shape[-1]):
+        use[..., n] = np.minimum(1.0, n * share / (1 + use[..., n - 1] * (n - 1) * penalty))
+    return use
+
+
+def _slopes(use: Floats, share: Floats, q: Floats) -> tuple[Floats, Floats]:
+    """Differentiate the utilisation by share and q; nothing moves where the interface is full."""
+    by_share, by_q = np.zeros_like(use), np.zeros_like(use)
+    for n in range(1, use.shape[-1]):
+        before = use[..., n - 1]
+        waiting = 1 + before * (n - 1) * q * share
+        now = n * share / waiting
         rate = (n - 1) * now / waiting
-        slope_share = n / waiting - rate * q_ * (u + share_ * du_share)
-        by_share[..., n] = np.where(free, slope_share, 0.0)
-        by_q[..., n] = np.where(free, -rate * share_ * (u + q_ * du_q), 0.0)
+        free = now < 1
+        slope = n / waiting - rate * q * (before + share * by_share[..., n - 1])
+        by_share[..., n] = np.where(free, slope, 0.0)
+        by_q[..., n] = np.where(free, -rate * share * (before + q * by_q[..., n - 1]), 0.0)
+    return by_share, by_q
+
+
+def _between(table: Floats, x: Floats) -> Floats:
+    """Values at x of a table over whole numbers."""
     below = np.floor(x).astype(int)
-    above = np.minimum(below + 1, top)
     part = x - below
-    return tuple(
-        table[..., below] * (1 - part) + table[..., above] * part for table in (use, by_share, by_q)
-    )
+    if not part.any():
+        return table[..., below]
+    above = np.minimum(below + 1, table.shape[-1] - 1)
+    return np.asarray(table[..., below] * (1 - part) + table[..., above] * part)

@@ -45,6 +45,8 @@ class Session:
     """For ``bench.results``; none given: all blocks run equally many rounds."""
     remaining: Remaining | None = None
     """For the time left; none given: as the usual schedule."""
+    tables: bool = True
+    """Print the usual tables; a command with tables of its own prints those instead."""
     command: Sequence[str] = WORKER
     status: str = ""
 
@@ -104,7 +106,7 @@ class Session:
 
     def _after_round(self, state: State, rounds: int) -> None:
         self._save(state)
-        if rounds == 1 and self.plan.rounds > 1:
+        if self.tables and rounds == 1 and self.plan.rounds > 1:
             sys.stderr.write("after the first round, not yet a result:\n")
             show_report(self.folder, self.options, sys.stderr, brief=True)
 
@@ -112,7 +114,9 @@ class Session:
         chosen = self._save(state)
         if self.status == "interrupted":
             sys.stderr.write("interrupted; what is known so far:\n")
-        if self.as_json:
+        if not self.tables:
+            pass
+        elif self.as_json:
             document = report_data(self.folder, self.options)
             document["left_out"] = chosen.left_out
             dump_json(document, sys.stdout)

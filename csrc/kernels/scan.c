@@ -260,7 +260,7 @@ static const ps_param params[] = {
              "prefetchers stop at every 4 KiB"},
     {.name = "step",
      .kind = PS_SIZE,
-     .default_value = 256u << 10,
+     .default_value = 1u << 20,
      .min = 4096,
      .max = 1u << 30,
      .unit = "B",

@@ -573,6 +573,17 @@ def test_estimates_grow_with_memory_passes_and_windows(vm2):
     assert estimate(threads=2) < estimate()
 
 
+def test_memory_that_a_hypervisor_takes_back_costs_time(vm2):
+    def estimates(virtual):
+        sweep = {"kernels": "stream", "threads": 1, "sizes": "1GiB", "pages": ["base", "thp", "2m"]}
+        plan = plan_of(vm2, sweep, host={"virtual": virtual, "pools": POOLS})
+        return {e.mix.actors[0].policy: e.estimate_s for e in plan.blocks[0].entries}
+
+    metal, virtual = estimates(False), estimates(True)
+    assert virtual["thp"] > metal["thp"]
+    assert (virtual["base"], virtual["2m"]) == (metal["base"], metal["2m"])
+
+
 def test_measured_costs_take_the_place_of_the_built_in_ones(vm2):
     sweep = {"kernels": "stream", "pages": "base"}
     usual = plan_of(vm2, sweep).estimate_s

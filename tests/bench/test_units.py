@@ -1,7 +1,7 @@
 """What is written can be read back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.errors import UsageError
@@ -9,6 +9,7 @@ from bench.units import format_duration, format_size, parse_duration, parse_size
 
 
 @given(st.integers(0, 1 << 62))
+@example(9_007_199_254_740_993)
 def test_sizes_are_read_back_exactly(n_bytes):
     assert parse_size(format_size(n_bytes)) == n_bytes
 

@@ -31,7 +31,7 @@ def run(driver, steps, fault, threads=1, size=SIZE):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("steps", [0, 1, 2, 7])
 def test_right_results_pass_the_check_also_in_the_middle_of_a_pass(driver, steps, threads):
-    found = run(driver, steps, "none", threads, size="4194304")
+    found = run(driver, steps, "none", threads, size="16777216")
     assert {case for case, said in found.items() if not said.endswith("ok")} == set()
 
 

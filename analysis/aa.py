@@ -1,0 +1,105 @@
+"""Equal against equal: how often noise passes for a difference.
+
+A comparison of a case with itself should come out different no more often than the level of the
+decision rule allows. Each block holds one case twice, told apart by a weight that changes no work.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scipy.stats import binom
+
+from analysis.intervals import LEVEL
+from analysis.load import Results
+from analysis.paired import Rule, comparisons
+from analysis.stats import Decision
+
+DIFFERENT = ("helps", "hurts")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the comparisons of equal cases said."""
+
+    verdicts: Mapping[str, int]
+    """Count by verdict."""
+    n: int
+    """Comparisons that said anything at all."""
+    most: int
+    """Differences that a rule which keeps its level exceeds once in a thousand runs of these n."""
+    beyond_zero: int
+    """Intervals that leave out "no change", whatever the dead band says: about 1 - level of n."""
+
+    @property
+    def different(self) -> int:
+        """How many were called different."""
+        return sum(self.verdicts.get(verdict, 0) for verdict in DIFFERENT)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the rule kept its word."""
+        return self.n > 0 and self.different <= self.most and self.beyond_zero <= self.most
+
+
+def most_different(n: int, level: float = LEVEL) -> int:
+    """Count of false differences among n that is exceeded with probability 0.001 at most."""
+    return int(binom.ppf(0.999, n, 1 - level)) if n else 0
+
+
+def outcome(decisions: Iterable[Decision]) -> Outcome:
+    """Count what decisions on equal cases said."""
+    said = [decision for decision in decisions if decision.verdict != "not tested"]
+    verdicts: Counter[str] = Counter(decision.verdict for decision in said)
+    beyond = sum(
+        not decision.low <= 1 <= decision.high for decision in said if not math.isnan(decision.low)
+    )
+    return Outcome(dict(verdicts), len(said), most_different(len(said)), beyond)
+
+
+def judge(results: Results, rule: Rule, question: str) -> list[Decision]:
+    """Decisions of the blocks that ask this question, in the plan's order."""
+    return [
+        comparison.decision
+        for block in results.blocks
+        if block.question == question
+        for comparison in comparisons(results, block, {}, rule)
+    ]
+
+
+def write_pyperf_pair(results: Results, question: str, folder: Path) -> tuple[Path, Path, int]:
+    """Write first and second cases of the blocks as two pyperf files with equal names.
+
+    Returns
+    -------
+    tuple
+        Both paths, for ``pyperf compare_to``, and the number of benchmarks in each.
+    """
+    import pyperf  # type: ignore[import-untyped]  # it ships no types
+
+    suites: tuple[list[pyperf.Benchmark], list[pyperf.Benchmark]] = ([], [])
+    for block in results.blocks:
+        if block.question != question:
+            continue
+        values = [
+            [row["seconds"] for row in results.rows if row["mix"] == mix] for mix in block.mixes
+        ]
+        n = min(len(one) for one in values)
+        if n < 2:
+            continue
+        for suite, one in zip(suites, values, strict=True):
+            runs = [
+                pyperf.Run(
+                    [seconds],
+                    metadata={"name": block.id, "unit": "second"},
+                    collect_metadata=False,
+                )
+                for seconds in one[:n]
+            ]
+            suite.append(pyperf.Benchmark(runs))
+    paths = folder / "aa-first.json", folder / "aa-second.json"
+    for path, suite in zip(paths, suites, strict=True):
+        pyperf.BenchmarkSuite(suite).dump(str(path), replace=True)
+    return paths[0], paths[1], len(suites[0])

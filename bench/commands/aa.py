@@ -1,0 +1,174 @@
+"""``bench aa``: equal against equal, half against whole; may verdicts be trusted here."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import PagestormError, UsageError
+
+if TYPE_CHECKING:
+    from bench.blocks import Block, Plan
+    from bench.commands._session import Session
+    from bench.mix import Actor
+
+SUMMARY = "compare equal cases many times: how often does noise pass for a difference?"
+EPILOG = """  {prog} aa                          200 comparisons of a scan with itself
+  {prog} aa --case chase/scalar/thp/2t/64MiB --comparisons 50
+  {prog} aa --resume DIR"""
+
+EQUAL, HALF = "equal", "half"
+HALF_BLOCKS = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    from bench.commands.run import add_output_arguments
+
+    parser.add_argument("--case", metavar="NAME", help="a benchmark's name; a scan of 32 MiB")
+    parser.add_argument("--window", default="20ms", metavar="TIME", help="20ms")
+    parser.add_argument("--comparisons", type=int, default=200, metavar="N", help="200")
+    parser.add_argument("--samples", type=int, default=6, metavar="N", help="pairs in each (6)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the order of blocks")
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, then count verdicts."""
+    from bench.commands._session import open_session
+
+    if args.resume:
+        session = open_session(args.resume, args.json)
+        session.tables = False
+    else:
+        session = _new_session(args)
+    if args.dry_run:
+        from bench.units import format_duration
+
+        print(f"{len(session.plan.blocks)} blocks, {format_duration(session.plan.estimate_s)}")
+        return 0
+    code = session.run()
+    return code or _report(session, args.json)
+
+
+def _new_session(args: argparse.Namespace) -> "Session":
+    from bench import native
+    from bench.commands._session import Session, default_folder
+    from bench.mix import Actor, parse
+    from bench.units import MIB, parse_duration
+
+    if args.samples < 6 or args.comparisons < 1:
+        raise UsageError("needs at least one comparison of 6 samples")
+    if args.case:
+        mix = parse(args.case).mix
+        if len(mix.actors) > 1:
+            raise UsageError("only a case of one actor is compared with itself", "leave out the +")
+        actor = native.canonical(mix.actors[0])
+    else:
+        actor = Actor("scan", native.kernel("scan").best_variant, "base", 1, 32 * MIB)
+    plan = make_plan(actor, args.comparisons, args.samples, parse_duration(args.window), args.seed)
+    return Session(
+        Path(args.output) if args.output else default_folder(),
+        plan,
+        as_json=args.json,
+        tables=False,
+    )
+
+
+def make_plan(actor: "Actor", n: int, rounds: int, window_s: float, seed: int) -> "Plan":
+    """Blocks of one case twice; then a few of it against itself held to half its speed."""
+    from bench import native
+    from bench.blocks import Block, Plan, Settings
+
+    settings = Settings(window_s, 0.002, 3, 10.0)
+    weights = iter(range(1, 2 * n + 2 * HALF_BLOCKS + 1))
+
+    def pair(name: str, question: str, second: "Actor") -> "Block":
+        entries = tuple(
+            _entry(replace(one, weight=float(next(weights))), window_s) for one in (actor, second)
+        )
+        return Block(name, question, entries, settings)
+
+    rate = _pilot_rate(actor, settings.window_s) / 2 / actor.threads
+    blocks = [pair(f"aa-{i:03d}", EQUAL, actor) for i in range(n)]
+    if native.kernel(actor.kernel).sharing == "sliced":
+        blocks += [
+            pair(f"half-{i}", HALF, replace(actor, pace=float(round(rate))))
+            for i in range(HALF_BLOCKS)
+        ]
+    return Plan("aa", tuple(blocks), rounds, seed)
+
+
+def _entry(actor: "Actor", window_s: float) -> Any:  # noqa: ANN401 - Entry, imported late
+    from bench.blocks import Entry
+    from bench.mix import Mix
+    from bench.place import place
+    from bench.resources import read_resources
+
+    mix = Mix((actor,))
+    resources = read_resources()
+    placed = place(mix, resources.topology, resources.allowed)
+    return Entry(mix, placed.cpus, placed.nodes, 0.15 + 2 * window_s)
+
+
+def _pilot_rate(actor: "Actor", window_s: float) -> float:
+    """Useful bytes a second, measured once: what half of it means is not known before."""
+    from bench.blocks import Settings
+    from bench.runner import make_request
+    from bench.spawn import run_worker
+
+    entry = _entry(actor, window_s)
+    outcome = run_worker(make_request(entry, Settings(window_s, 0.002), 1), 60.0)
+    if outcome is None:
+        raise KeyboardInterrupt
+    if "error" in outcome.response:
+        raise PagestormError(f"the first sample failed: {outcome.response['error']['message']}")
+    measured = outcome.response["actors"][0]
+    return float(measured["useful_bytes"] / measured["seconds"])
+
+
+def _report(session: "Session", as_json: bool) -> int:
+    from analysis import aa
+    from analysis.load import load
+    from analysis.paired import Rule
+
+    results = load(session.folder)
+    equal = aa.outcome(aa.judge(results, Rule(), EQUAL))
+    halves = aa.judge(results, Rule(), HALF)
+    first, second, n = aa.write_pyperf_pair(results, EQUAL, session.folder)
+    pyperf_different = n - not_significant(first, second)
+    half = [decision.verdict for decision in halves]
+    found = {
+        "comparisons": equal.n,
+        "different": equal.different,
+        "intervals_without_no_change": equal.beyond_zero,
+        "at_most": equal.most,
+        "verdicts": dict(equal.verdicts),
+        "pyperf_comparisons": n,
+        "pyperf_different": pyperf_different,
+        "half_speed": half,
+        "half_speed_ratio": [decision.ratio for decision in halves],
+        "folder": str(session.folder),
+    }
+    holds = equal.holds and all(verdict == "hurts" for verdict in half)
+    if as_json:
+        json.dump(found, sys.stdout, indent=1)
+        print()
+    else:
+        for key, value in found.items():
+            print(f"{key.replace('_', ' '):<30}{value}")
+        print("the rule keeps its word" if holds else "the rule does NOT keep its word here")
+    return 0 if holds else 1
+
+
+def not_significant(first: Path, second: Path) -> int:
+    """How many benchmarks ``pyperf compare_to`` hides because they do not differ."""
+    command: Sequence[str] = (sys.executable, "-m", "pyperf", "compare_to", str(first), str(second))
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    match = re.search(r"hidden because not significant \((\d+)\)", said)
+    return int(match[1]) if match else 0
