@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analysis import totals
-from analysis.load import Results, load
+from analysis.load import Results, Row, load
 from analysis.paired import MOST_REJECTED
 from analysis.remedy_stages import PAIRS, PILOT, SPIN, VERDICT, Choice, Spec, choose, total_pairs
 from analysis.report import Note
@@ -103,7 +103,6 @@ def build(
     merged = results.plan["options"] | dict(options or {})
     spec, given = Spec.of(merged), merged["remedy"]
     choice = choose(results.rows, spec)
-    decided = _decide(results, spec, choice)
     report = RemedyReport(
         str(results.folder),
         spec.scenario.name,
@@ -118,11 +117,7 @@ def build(
         refused=[Note(**note) for note in given["refused"]],
     )
     report.actors = _actors(results, spec, given)
-    report.remedies = [
-        _result(results, spec, name, decided, given["predictions"].get(name, {}))
-        for name in spec.mixes
-        if name in decided
-    ]
+    report.remedies = judge(results, spec)
     report.best, report.conclusion = conclude(report.remedies, spec.scenario.critical)
     report.untested = _untested(results, spec, choice, program)
     report.untested += [Note(**note) for note in given["shed"]]
@@ -136,6 +131,17 @@ def build(
     if results.status != "done":
         report.next_commands.append(f"{program} remedy --resume {results.folder}")
     return report
+
+
+def judge(results: Results, spec: Spec) -> list[RemedyResult]:
+    """Every remedy that got fresh samples, the most helpful first."""
+    given = results.plan["options"]["remedy"]
+    decided = _decide(results, spec, choose(results.rows, spec))
+    found = [
+        _result(results, spec, name, decided, given["predictions"].get(name, {}))
+        for name in decided
+    ]
+    return sorted(found, key=lambda r: r.total.ratio if r.tested else math.inf)
 
 
 # ---- decisions -----------------------------------------------------------------------------------
@@ -177,6 +183,17 @@ def _decide(results: Results, spec: Spec, choice: Choice) -> dict[str, _Decided]
     }
 
 
+def helping(rows: Sequence[Row], spec: Spec, choice: Choice) -> list[str]:
+    """Remedies that the verdict stage has shown to help, in total or the critical actor."""
+    decided = _decide(Results(Path(), rows=list(rows)), spec, choice)
+    critical = spec.scenario.critical
+    return [
+        name
+        for name, own in decided.items()
+        if own.total.verdict == "helps" or (critical and own.actors[critical].verdict == "helps")
+    ]
+
+
 def _why_not(results: Results, spec: Spec, found: totals.Samples, name: str) -> Decision | None:
     for mix in (spec.baseline, spec.mixes[name]):
         rejections = results.rejections.get(mix)
@@ -211,7 +228,7 @@ def _among_spinners(results: Results, spec: Spec, name: str) -> Decision:
     """Decide the same remedy on the same mix without memory."""
     if name not in spec.spin:
         return not_tested("among spinners it changes nothing")
-    found = totals.samples(results.rows, SPIN)
+    found = totals.samples(results.rows, SPIN, per_pass=True)
     baseline, treated = spec.spin[""], spec.spin[name]
     if treated not in found or baseline not in found:
         return not_tested("not measured among spinners")
@@ -331,7 +348,8 @@ def _actors(results: Results, spec: Spec, given: Mapping[str, Any]) -> list[Acto
 def _untested(results: Results, spec: Spec, choice: Choice, program: str) -> list[Note]:
     notes = []
     measured = {row["mix"] for row in results.rows if row["block"] == VERDICT}
-    more = f"{program} remedy {spec.scenario.name} --budget 30m"
+    source = results.plan["options"]["remedy"]["source"]
+    more = f"{program} remedy {source} --budget {_longer(results)}"
     for name, mix in spec.mixes.items():
         if mix in measured:
             continue
@@ -352,12 +370,17 @@ def _untested(results: Results, spec: Spec, choice: Choice, program: str) -> lis
     return notes
 
 
+def _longer(results: Results) -> str:
+    """Three times the budget it had, in minutes."""
+    return f"{max(1, math.ceil(results.plan['options']['remedy']['budget_s'] * 3 / 60))}m"
+
+
 def _notes(results: Results, spec: Spec, choice: Choice, report: RemedyReport) -> list[str]:
     notes = []
     if choice.rounds < choice.needed:
         notes.append(
-            f"{choice.rounds} samples each: {choice.needed} would narrow intervals to the dead"
-            f" band of {spec.dead_band:.0%}, but the budget does not allow them"
+            f"{choice.rounds} samples each; at this spread it takes about {choice.needed} to make"
+            f" intervals as narrow as the dead band of {spec.dead_band:.0%}"
         )
     if report.rounds < choice.rounds:
         notes.append(f"{report.rounds} of {choice.rounds} samples of the verdict stage were taken")

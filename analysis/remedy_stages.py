@@ -115,7 +115,7 @@ class Choice:
     """Most promising first."""
     rounds: int
     needed: int
-    """That the pilot's spread asks for; more than ``rounds`` where time does not allow it."""
+    """That the pilot's spread asks for; more than ``rounds`` where time or a limit forbids it."""
     left_out: tuple[str, ...] = ()
 
 
@@ -149,16 +149,15 @@ def choose(rows: Sequence[Row], spec: Spec) -> Choice:
         return left / sum(walls[mix] + GAP_S for mix in mixes)
 
     def needed(k: int) -> int:
-        wanted = [_rounds_needed(ratios[name], spec, k) for name in order[:k]]
-        return min(spec.most_rounds, max(wanted))
+        return max(_rounds_needed(ratios[name], spec, k) for name in order[:k])
 
     for k in range(len(order), 0, -1):
-        if affordable(k) >= needed(k):
-            return Choice(tuple(order[:k]), needed(k), needed(k), tuple(order[k:]))
-        if affordable(k) >= max(FEW_ROUNDS, pairs_needed(1 - (1 - LEVEL) / k)):
-            return Choice(tuple(order[:k]), int(affordable(k)), needed(k), tuple(order[k:]))
-    rounds = max(pairs_needed(LEVEL), int(min(affordable(1), needed(1))))
-    return Choice(tuple(order[:1]), rounds, needed(1), tuple(order[1:]))
+        most = int(min(affordable(k), spec.most_rounds))
+        least = pairs_needed(1 - (1 - LEVEL) / k)
+        if most >= min(needed(k), max(FEW_ROUNDS, least)) and most >= least:
+            rounds = min(most, needed(k))
+            return Choice(tuple(order[:k]), rounds, needed(k), tuple(order[k:]))
+    return Choice(tuple(order[:1]), pairs_needed(LEVEL), needed(1), tuple(order[1:]))
 
 
 def _rounds_needed(ratios: Any, spec: Spec, remedies: int) -> int:  # noqa: ANN401 - an array

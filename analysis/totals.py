@@ -33,15 +33,26 @@ Samples = Mapping[str, Mapping[int, Sample]]
 """Mix -> round -> sample, of one block."""
 
 
-def samples(rows: Iterable[Row], block: str) -> dict[str, dict[int, Sample]]:
-    """Collect the samples of a block."""
+def samples(
+    rows: Iterable[Row], block: str, per_pass: bool = False
+) -> dict[str, dict[int, Sample]]:
+    """Collect the samples of a block.
+
+    ``per_pass`` counts passes instead of the work in them: a spinner's pass stands for a pass of
+    the kernel in whose place it is, whatever it computes meanwhile.
+    """
     groups: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         if row["block"] == block:
             groups.setdefault((row["mix"], row["round"]), []).append(row)
     found: dict[str, dict[int, Sample]] = {}
     for (mix, round_), own in groups.items():
-        speeds = {r["actor"]: 1 / work_seconds(r) if r["seconds"] > 0 else 0.0 for r in own}
+        speeds = {
+            r["actor"]: 1 / (r["seconds"] if per_pass else work_seconds(r))
+            if r["seconds"] > 0
+            else 0.0
+            for r in own
+        }
         known = not any(r["evidence_known"] == 0 for r in own)
         found.setdefault(mix, {})[round_] = Sample(speeds, own[0]["state"], own[0]["wall_s"], known)
     return found

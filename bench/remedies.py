@@ -342,14 +342,14 @@ def singles(mix: Mix, setting: Setting) -> dict[str, tuple[Choices, Treated]]:
 
 def pairs(
     mix: Mix, kept: Sequence[Choices], setting: Setting
-) -> dict[str, tuple[Choices, Treated]]:
-    """Two remedies at a time that do not exclude each other, and that both change something."""
-    found: dict[str, tuple[Choices, Treated]] = {}
+) -> dict[str, tuple[tuple[str, str], Treated]]:
+    """Two remedies at a time that do not exclude each other: name -> (names of both, outcome)."""
+    found: dict[str, tuple[tuple[str, str], Treated]] = {}
     for one, other in combinations(kept, 2):
         if {group(c) for c in one} & {group(c) for c in other}:
             continue
         both = combined((*one, *other))
-        found[name(both)] = (both, treat(mix, both, setting))
+        found[name(both)] = (name(one), name(other)), treat(mix, both, setting)
     return found
 
 
