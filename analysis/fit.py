@@ -70,8 +70,9 @@ def fit(
     if at.size != data.size:
         raise ValueError(f"x and y need equal lengths, not {at.size} and {data.size}")
     used = model.SCALE if scale is None else scale
-    if used == "log" and data.min() <= 0:
-        raise ValueError(f"y holds {data.min():g}: the log scale needs values over 0")
+    least_y = min(float(values.min()) for values in groups or (data,))
+    if used == "log" and least_y <= 0:
+        raise ValueError(f"y holds {least_y:g}: the log scale needs values over 0")
     k = len(model.PARAMS)
     needed = max(LEAST_POINTS, k + 2)
     if np.unique(at).size < needed or at.size < needed:

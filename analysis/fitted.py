@@ -226,7 +226,10 @@ class Fit:
         return np.asarray(self.model.f(finite("x", x), *self.values))
 
     def predict_band(self, x: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:
-        """Interval of the curve (not of a new sample) at each x, by the delta method."""
+        """Interval of the curve (not of a new sample) at each x, by the delta method.
+
+        Parameters at a bound, and those that move nothing, are taken as known.
+        """
         check_level(level)
         at = finite("x", x)
         wide = Problem(self.model, at, at, self.scale, self.problem.low, self.problem.high)

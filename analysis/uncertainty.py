@@ -137,18 +137,16 @@ def _crossing(
     best = at[0]
     for _ in range(_MOST_REFINES):
         last = int(np.flatnonzero(errors <= limit)[-1])
-        inner, outer = float(at[last]), float(at[last + 1])
-        if abs(outer - inner) <= 0.1 * abs(outer - best):
+        (inner, outer), (low, high) = at[last : last + 2], errors[last : last + 2]
+        if outer - inner == 0 or abs(outer - inner) <= 0.1 * abs(outer - best):
             break
-        between = np.linspace(inner, outer, _REFINE + 1)
-        at = between
-        errors = np.concatenate([errors[[last]], rss_at(between[1:-1]), errors[[last + 1]]])
-    low, high = errors[last], errors[last + 1]
+        at = np.linspace(inner, outer, _REFINE + 1)
+        errors = np.concatenate([[low], rss_at(at[1:-1]), [high]])
     if not np.isfinite(high):
-        return inner
+        return float(inner)
     # The root of the excess is nearly straight where the excess itself is a parabola.
     a, b, c = (math.sqrt(max(float(v) - rss, 0.0)) for v in (low, high, limit))
-    return inner + (outer - inner) * (c - a) / (b - a) if b > a else inner
+    return float(inner + (outer - inner) * (c - a) / (b - a) if b > a else inner)
 
 
 def resample(
@@ -190,7 +188,7 @@ def resample(
             )
         scaled = problem.to_scale(group)
         again = middle(scaled[rng.integers(0, m, (resamples, m))], axis=1)
-        # Resampling m values spreads as if there were m - 1 of them too many.
+        # Values drawn again vary by (m-1)/m of what fresh ones would; this makes up for it.
         drawn[:, i] = middle(scaled) + np.sqrt(m / (m - 1)) * (again - middle(scaled))
     params, _ = solve(problem, np.tile(values, (resamples, 1)), target=drawn)
     return params

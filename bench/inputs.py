@@ -28,7 +28,16 @@ class Converter:
     """Raises UsageError naming the line where the file is not what its suffix says."""
 
 
-CONVERTERS: dict[str, Converter] = {}
+def _matrix_market(source: Path, target: BinaryIO) -> None:
+    from bench import matrix_market  # brings numpy and scipy along
+
+    matrix_market.convert(source, target)
+
+
+CONVERTERS: dict[str, Converter] = {
+    ".mtx": Converter(".mtx", 1, _matrix_market),
+    ".gz": Converter(".mtx.gz", 1, _matrix_market),
+}
 
 
 def cache_folder() -> Path:

@@ -419,6 +419,37 @@ def accepts(actor: Actor) -> str:
     return text(why) or os.strerror(code) if code else ""
 
 
+def environment(mix: Mix) -> dict[str, str]:
+    """Variables the process that runs a mix must be started with; an empty value: must not be set.
+
+    Only some kernels need any, and most need none: malloc, say, chooses its pages when a program
+    starts. A run in a process started otherwise is refused.
+
+    Raises
+    ------
+    UsageError
+        Where two actors of the mix need different values of one variable.
+    """
+    ffi, lib = _module().ffi, _module().lib
+    needed: dict[str, str] = {}
+    for actor in mix.actors:
+        spec = _Spec(Mix((replace(actor, role="measured", script=()),)), None, None, 0)
+        out, why = ffi.new("char[]", 256), ffi.new("char[]", 256)
+        code = lib.ps_environment(spec.actors, out, why)
+        if code:
+            raise UsageError(text(why) or f"{actor.kernel}: {os.strerror(code)}")
+        name, equals, value = text(out).partition("=")
+        if not equals:
+            continue
+        if needed.setdefault(name, value) != value:
+            raise UsageError(
+                f"{actor.kernel} with page policy {actor.policy} needs {name}={value!r}, another "
+                f"actor of the mix {needed[name]!r}",
+                "give both the same page policy, or measure them in mixes of their own",
+            )
+    return needed
+
+
 # ---- running -------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"\d+(?: ?[KMG]iB)?")
 _SOURCES = {
     "measured": "as measured",
-    "sysfs": "as sysfs reports, not measured yet",
+    "sysfs": "as sysfs reports",
     "assumed": "assumed: this system shows no third level",
 }
 

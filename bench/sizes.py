@@ -31,23 +31,35 @@ class Probe:
 
 @dataclass(frozen=True)
 class LastLevel:
-    """Capacity of the last-level caches that some CPUs use."""
+    """Data that the caches of some CPUs may hold together."""
 
     bytes: int
     source: str
-    """``measured``, ``sysfs`` or ``assumed``."""
+    """Where the last level's share is from: ``measured``, ``sysfs`` or ``assumed``."""
 
 
 def last_level(topology: Topology, cpus: Iterable[int], probe: Probe) -> LastLevel:
-    """Sum over the last-level caches of these CPUs."""
-    used = {topology.by_id[cpu].llc for cpu in cpus if cpu in topology.by_id}
-    indices = sorted(llc for llc in used if llc is not None)
-    if probe.llc_bytes is not None:
-        return LastLevel(probe.llc_bytes * max(1, len(indices)), "measured")
-    caches = [topology.llcs[index] for index in indices]
+    """Sum over the last-level caches of these CPUs, or over their second levels if that is more.
+
+    The larger of what is reported and what one thread measured: an arena that is too large costs
+    time, one that is too small shows a cache. What is measured may be less than what many threads
+    find together, and virtual machines report both too much and too little.
+    """
+    used = {cpu for cpu in cpus if cpu in topology.by_id}
+    found = {topology.by_id[cpu].llc for cpu in used}
+    caches = [topology.llcs[index] for index in sorted(llc for llc in found if llc is not None)]
     total = sum(cache.size_bytes or 0 for cache in caches)
-    shown = caches and None not in used and all(c.size_bytes and c.level >= 3 for c in caches)
-    if not shown:
+    shown = caches and None not in found and all(c.size_bytes and c.level >= 3 for c in caches)
+    private = sum(
+        cache.size_bytes or 0
+        for cache in topology.caches
+        if cache.level == 2 and cache not in topology.llcs and used & set(cache.cpus)
+    )
+    total = max(total, private)
+    measured = (probe.llc_bytes or 0) * max(1, len(caches))
+    if measured and measured >= total:
+        return LastLevel(measured, "measured")
+    if not shown and not measured:
         return LastLevel(max(total, ASSUMED_LLC_BYTES), "assumed")
     return LastLevel(total, "sysfs")
 

@@ -180,6 +180,31 @@ static int bind(const ps_place *place, const ps_segment *segment)
     return rc < 0 ? errno : 0;
 }
 
+/* Where nobody maps by chance: far below the kernel's own choice (top down from the stack, or up
+ * from a quarter or third of the address space), above AddressSanitizer's shadow. The second is for
+ * address spaces of 39 bits. In the midst of other mappings the regions, while nothing is in them,
+ * would be the first gap that an mmap() of anybody else in the process is given. */
+static const uint64_t region_areas[] = {32ull << 40, 32ull << 30};
+#define REGION_TRIES 64u
+
+static char *reserve(uint64_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    for (uint32_t area = 0; area < PS_COUNT(region_areas); area++)
+        for (uint64_t i = 0; i < REGION_TRIES; i++) {
+            char *where = (char *)(uintptr_t)(region_areas[area] + i * round_up(bytes, 1ull << 30));
+            char *got = mmap(where, bytes, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+            if (got == where)
+                return got;
+            if (got != MAP_FAILED)
+                munmap(got, bytes);
+            else if (errno != EEXIST)
+                break;
+        }
+    char *anywhere = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    return anywhere == MAP_FAILED ? NULL : anywhere;
+}
+
 static int reserve_regions(ps_place *place, char *why)
 {
     ps_ctx *ctx = &place->ctx;
@@ -187,13 +212,10 @@ static int reserve_regions(ps_place *place, char *why)
     align = align > REGION_GAP ? align : REGION_GAP;
     uint64_t each = round_up(ctx->bytes[0], align) + align; /* a gap after each */
     place->arena.regions_bytes = each * place->n + 2 * align;
-    place->arena.regions = mmap(NULL, place->arena.regions_bytes, PROT_NONE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place->arena.regions == MAP_FAILED) {
-        place->arena.regions = NULL;
+    place->arena.regions = reserve(place->arena.regions_bytes);
+    if (!place->arena.regions)
         return ps_refuse(why, errno, "cannot reserve %llu bytes of address space",
                          (unsigned long long)place->arena.regions_bytes);
-    }
     char *start = (char *)round_up((uint64_t)place->arena.regions + align, align);
     for (uint32_t i = 0; i < place->n; i++)
         ctx->threads[place->first + i].arrays[0] = start + i * each;
@@ -243,15 +265,16 @@ int ps_place_arrays(ps_place *place, bool map, char *why)
 
 /* ---- touching and evidence ---------------------------------------------------------------- */
 
+/* Leaves contents as they are: a thread that was quicker may have filled its share of a shared array
+ * already, and shares need not end where pages do. */
 static void touch_range(char *start, uint64_t bytes)
 {
     uint64_t page = base_page();
     if (!bytes)
         return;
-    volatile char *last = start + bytes - 1;
     for (char *at = start; at < start + bytes; at += page)
-        *(volatile char *)at = 0;
-    *last = 0;
+        __atomic_fetch_add(at, 0, __ATOMIC_RELAXED);
+    __atomic_fetch_add(start + bytes - 1, 0, __ATOMIC_RELAXED);
 }
 
 void ps_place_touch(ps_place *place, uint32_t thread)
@@ -293,6 +316,22 @@ static uint64_t wrong_node_bytes(const ps_segment *segment)
     return segment->used_bytes / n * wrong;
 }
 
+static int refuse_evidence(const ps_policy *policy, int code, char *why)
+{
+    return ps_refuse(why, code, "cannot read the evidence for page policy %s: %s", policy->name,
+                     strerror(code));
+}
+
+void ps_evidence_add(ps_evidence *sum, const ps_evidence *one)
+{
+    sum->matching_bytes += one->matching_bytes;
+    sum->known_bytes += one->known_bytes;
+    sum->total_bytes += one->total_bytes;
+    sum->wrong_node_bytes += one->wrong_node_bytes;
+    if (one->source[0])
+        memcpy(sum->source, one->source, sizeof sum->source);
+}
+
 int ps_place_evidence(ps_place *place, ps_evidence *out, char *why)
 {
     const ps_policy *policy = place->ctx.policy;
@@ -304,23 +343,36 @@ int ps_place_evidence(ps_place *place, ps_evidence *out, char *why)
             continue;
         int code = policy->evidence(policy, segment->start, segment->mapped_bytes, &one);
         if (code)
-            return ps_refuse(why, code, "cannot read the evidence for page policy %s: %s",
-                             policy->name, strerror(code));
-        out->matching_bytes += one.matching_bytes;
-        out->known_bytes += one.known_bytes;
-        out->total_bytes += one.total_bytes;
-        out->wrong_node_bytes += wrong_node_bytes(segment);
-        memcpy(out->source, one.source, sizeof out->source);
+            return refuse_evidence(policy, code, why);
+        one.wrong_node_bytes = wrong_node_bytes(segment);
+        ps_evidence_add(out, &one);
     }
     return 0;
 }
 
 int ps_place_free_regions(ps_place *place, char *why)
 {
-    for (uint32_t i = 0; i < place->n; i++)
+    for (uint32_t i = 0; i < place->n && place->ctx.bytes[0]; i++)
         if (munmap(place->ctx.threads[place->first + i].arrays[0],
                    round_up(place->ctx.bytes[0], base_page())) < 0)
             return ps_refuse(why, errno, "cannot free a reserved region: %s", strerror(errno));
+    return 0;
+}
+
+int ps_place_live_evidence(ps_place *place, ps_evidence *out, char *why)
+{
+    const ps_policy *policy = place->ctx.policy;
+    memset(out, 0, sizeof *out);
+    for (uint32_t i = 0; i < place->n; i++) {
+        const ps_thread *thread = &place->ctx.threads[place->first + i];
+        ps_evidence one = {0};
+        if (!thread->live)
+            continue;
+        int code = policy->evidence(policy, thread->live, thread->live_bytes, &one);
+        if (code)
+            return refuse_evidence(policy, code, why);
+        ps_evidence_add(out, &one);
+    }
     return 0;
 }
 
@@ -337,9 +389,7 @@ int ps_place_chunk_evidence(ps_place *place, uint64_t chunk_bytes, ps_evidence *
     touch_range(chunk, bytes);
     code = policy->evidence(policy, chunk, bytes, out);
     munmap(chunk, bytes);
-    return code ? ps_refuse(why, code, "cannot read the evidence for page policy %s: %s",
-                            policy->name, strerror(code))
-                : 0;
+    return code ? refuse_evidence(policy, code, why) : 0;
 }
 
 void ps_fault_evidence(const ps_policy *policy, uint64_t touched_bytes, uint64_t faults,
@@ -375,13 +425,48 @@ void ps_place_close(ps_place *place)
     memset(place, 0, sizeof *place);
 }
 
+static int accepts(const ps_place *place, char *why)
+{
+    const ps_kernel *kernel = place->ctx.kernel;
+    return kernel->accepts ? kernel->accepts(&place->ctx, place->ctx.policy, why) : 0;
+}
+
+int ps_place_accepts(const ps_place *place, char *why)
+{
+    char needed[PS_WHY] = "";
+    int code = accepts(place, why);
+    if (code || !place->ctx.kernel->environment)
+        return code;
+    place->ctx.kernel->environment(&place->ctx, place->ctx.policy, needed);
+    char *value = strchr(needed, '=');
+    if (!value)
+        return 0;
+    *value++ = '\0';
+    const char *found = getenv(needed);
+    if (!strcmp(found ? found : "", value))
+        return 0;
+    return ps_refuse(why, ENOTSUP, "%s with page policy %s needs a process started with %s=%s",
+                     place->ctx.kernel->name, place->ctx.policy->name, needed, value);
+}
+
 int ps_accepts(const ps_actor *actor, char *why)
 {
     ps_place place = {0};
     why[0] = '\0';
     int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
-    if (!code && actor->kernel->accepts)
-        code = actor->kernel->accepts(&place.ctx, actor->policy, why);
+    if (!code)
+        code = accepts(&place, why);
+    ps_place_close(&place);
+    return code;
+}
+
+int ps_environment(const ps_actor *actor, char *out, char *why)
+{
+    ps_place place = {0};
+    why[0] = out[0] = '\0';
+    int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
+    if (!code && actor->kernel->environment)
+        actor->kernel->environment(&place.ctx, actor->policy, out);
     ps_place_close(&place);
     return code;
 }
@@ -403,10 +488,10 @@ int ps_plan_actor(const ps_actor *actor, uint64_t *used, uint64_t *mapped, uint3
     if (!code)
         *n_nodes = place.arena.n_segments;
     if (!code && actor->kernel->memory == PS_CHURN) {
-        /* Live memory of a churn kernel is what its regions may hold at once. */
         uint64_t page = ps_policy_page(actor->policy);
-        used[0] += place.ctx.bytes[0] * actor->n_threads;
-        mapped[0] += round_up(place.ctx.bytes[0], page) * actor->n_threads;
+        uint64_t live = place.ctx.live_bytes ? place.ctx.live_bytes : place.ctx.bytes[0];
+        used[0] += live * actor->n_threads;
+        mapped[0] += round_up(live, page) * actor->n_threads;
         *n_nodes = *n_nodes ? *n_nodes : 1;
     }
     ps_place_close(&place);

@@ -89,8 +89,8 @@ static int map_places(ps_run_state *run, uint32_t p)
             continue;
         ps_place *place = &run->places[a];
         int code = ps_place_open(place, &run->mix->actors[a], first, n, why);
-        if (!code && place->ctx.kernel->accepts)
-            code = place->ctx.kernel->accepts(&place->ctx, place->ctx.policy, why);
+        if (!code)
+            code = ps_place_accepts(place, why);
         if (!code)
             code = ps_place_arrays(place, true, why);
         if (code)
@@ -116,9 +116,11 @@ static int read_evidence(ps_run_state *run, uint32_t p, bool before)
         int code = 0;
         if (place->ctx.kernel->memory == PS_ARENA) {
             code = ps_place_evidence(place, out, why);
-        } else if (before) {
-            code = ps_place_free_regions(place, why);
+        } else {
+            code = before ? ps_place_free_regions(place, why) : 0;
             if (!code)
+                code = ps_place_live_evidence(place, out, why);
+            if (!code && before && !out->total_bytes)
                 code = ps_place_chunk_evidence(place, run->control->works[a].chunk_bytes, out, why);
         }
         if (code)
@@ -280,17 +282,7 @@ static void conduct(ps_run_state *run, ps_result *result)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static void add_evidence(ps_evidence *sum, const ps_evidence *one)
-{
-    sum->matching_bytes += one->matching_bytes;
-    sum->known_bytes += one->known_bytes;
-    sum->total_bytes += one->total_bytes;
-    sum->wrong_node_bytes += one->wrong_node_bytes;
-    if (one->source[0])
-        memcpy(sum->source, one->source, sizeof sum->source);
-}
-
-/* Chunks that come and go cannot be looked at afterwards: the faults of the window tell. */
+/* Chunks that came and went cannot be looked at afterwards: the faults of the window tell. */
 static void add_fault_evidence(const ps_actor *actor, const ps_thread_result *rows,
                                ps_evidence *after)
 {
@@ -299,7 +291,9 @@ static void add_fault_evidence(const ps_actor *actor, const ps_thread_result *ro
         touched += rows[i].touched_bytes;
         faults += rows[i].minor_faults;
     }
-    ps_fault_evidence(actor->policy, touched, faults, after);
+    ps_evidence window;
+    ps_fault_evidence(actor->policy, touched, faults, &window);
+    ps_evidence_add(after, &window);
 }
 
 static void value_of_joined(const ps_team *team, ps_actor_result *out)
@@ -352,8 +346,8 @@ static void collect(const ps_run_state *run, ps_result *result)
             const ps_report *report = &control->reports[p * mix->n_actors + a];
             out->mapped_bytes += report->mapped_bytes;
             out->used_bytes += report->used_bytes;
-            add_evidence(&out->before, &report->before);
-            add_evidence(&out->after, &report->after);
+            ps_evidence_add(&out->before, &report->before);
+            ps_evidence_add(&out->after, &report->after);
         }
         for (uint32_t i = row; i < row + actor->n_threads; i++) {
             if (control->touch_ns[i] > out->touch_ns)
@@ -522,9 +516,10 @@ int ps_kept_array(const void *kept, uint32_t actor, uint32_t thread, uint32_t ar
     const ps_place *place = &run->places[actor];
     if (!place->n || thread >= place->ctx.n_threads || array >= place->ctx.kernel->n_arrays)
         return EINVAL;
-    bool region = place->ctx.kernel->memory == PS_CHURN && array == 0; /* nothing lies there */
-    *start = region ? NULL : place->ctx.threads[thread].arrays[array];
-    *bytes = *start ? place->ctx.bytes[array] : 0;
+    const ps_thread *own = &place->ctx.threads[thread];
+    bool region = place->ctx.kernel->memory == PS_CHURN && array == 0;
+    *start = region ? own->live : own->arrays[array];
+    *bytes = !*start ? 0 : region ? own->live_bytes : place->ctx.bytes[array];
     return 0;
 }
 

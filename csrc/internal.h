@@ -21,6 +21,7 @@
 #define PS_ISA_BMI2_ADX (1ull << 2)
 #define PS_ISA_NEON (1ull << 3)
 #define PS_ISA_X86 (1ull << 4) /* SSE2 and the like: any x86-64 */
+#define PS_ISA_VPOPCNT (1ull << 5) /* AVX512_VPOPCNTDQ: bits of each 64-bit lane counted */
 
 static inline uint64_t ps_clock_ns(void)
 {
@@ -75,6 +76,9 @@ uint64_t ps_pmd_bytes(void);
 /* Whether a mapping with MADV_HUGEPAGE may get transparent pages of this size: 0; EPERM where a
  * setting forbids them, with the command that would allow them; ENOTSUP with a reason. */
 int ps_thp_allowed(uint64_t page_bytes, char *why);
+/* Whether a mapping without any madvise may get transparent huge pages of whatever size: EPERM with
+ * the setting that says so; else 0. */
+int ps_thp_unasked(char *why);
 
 /* ---- for page policies: looking at memory (evidence.c, smaps.c, folios.c) -------------------- */
 

@@ -17,6 +17,8 @@ static uint64_t detect(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         bits |= PS_ISA_AVX512;
+    if (__builtin_cpu_supports("avx512vpopcntdq"))
+        bits |= PS_ISA_VPOPCNT;
     /* GCC 12 knows no "adx" here: CPUID leaf 7, EBX bit 19. */
     unsigned int a, b, c, d;
     __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
@@ -47,7 +49,7 @@ void ps_isa_names(uint64_t bits, char *out)
         const char *name;
     } rows[] = {
         {PS_ISA_X86, "x86-64"},        {PS_ISA_AVX2, "avx2"}, {PS_ISA_AVX512, "avx512"},
-        {PS_ISA_BMI2_ADX, "bmi2+adx"}, {PS_ISA_NEON, "neon"},
+        {PS_ISA_BMI2_ADX, "bmi2+adx"}, {PS_ISA_NEON, "neon"}, {PS_ISA_VPOPCNT, "vpopcntdq"},
     };
     size_t used = 0;
     out[0] = '\0';

@@ -118,6 +118,10 @@ typedef struct {
     /* Whether the policy makes sense for these parameters; 0 or ENOTSUP with a reason. NULL: all.
      */
     int (*accepts)(const ps_ctx *ctx, const ps_policy *policy, char *why);
+    /* What the process must have been started with for these parameters and an accepted policy: one
+     * "NAME=value", PS_WHY bytes; "NAME=" where NAME must not be set, "" for nothing. Without it
+     * ps_run() refuses. NULL: nothing. */
+    void (*environment)(const ps_ctx *ctx, const ps_policy *policy, char *out);
 } ps_kernel;
 
 typedef struct {
@@ -250,7 +254,8 @@ typedef struct {
  * should be fresh: with several address spaces it forks before anything is mapped. */
 int ps_run(const ps_mix *mix, ps_result *result);
 
-/* Array `array` of `thread` after a run with `keep` (per-actor arrays: any thread). */
+/* Array `array` of `thread` after a run with `keep` (per-actor arrays: any thread). The region of a
+ * churn kernel: what lives in it, nothing where that is gone. */
 int ps_kept_array(const void *kept, uint32_t actor, uint32_t thread, uint32_t array, void **start,
                   uint64_t *bytes);
 void ps_release(void *kept);
@@ -260,6 +265,8 @@ void ps_release(void *kept);
 int ps_plan_actor(const ps_actor *actor, uint64_t *used, uint64_t *mapped, uint32_t *n_nodes,
                   char *why);
 int ps_accepts(const ps_actor *actor, char *why);
+/* What the process that runs this actor must be started with, as ps_kernel.environment says it. */
+int ps_environment(const ps_actor *actor, char *out, char *why);
 
 uint32_t ps_n_kernels(void);
 const ps_kernel *ps_kernel_at(uint32_t index);
@@ -298,6 +305,9 @@ typedef struct {
     uint64_t words[PS_WORDS]; /* the thread's own between steps; zero before fill */
     uint64_t sink; /* store results here so that loads are not optimised away */
     uint64_t touched_bytes; /* churn kernels add the pages' bytes they touch first */
+    void *live; /* churn: what fill or a step leaves mapped and touched, whole pages of the
+                   policy, for evidence; NULL: nothing. Need not lie in arrays[0] */
+    uint64_t live_bytes;
     uint64_t phase_ns[PS_PHASES];
     uint64_t pace_next_ns; /* ps_pace()'s schedule */
     char pad[64]; /* neighbours in the array do not share a line */
@@ -312,6 +322,8 @@ struct ps_ctx {
     uint64_t seed;
     uint32_t n_threads;
     uint64_t bytes[PS_ARRAYS]; /* as laid out */
+    uint64_t live_bytes; /* churn: what a thread holds at most at once, set by layout(); 0: all of
+                            arrays[0], which may be longer: addresses cost nothing */
     uint64_t words[PS_WORDS]; /* the kernel's own, set by layout() or fill() of thread 0 */
     double pace_bytes_per_s;
     ps_thread *threads; /* n_threads; in a split actor the others alias one's own */

@@ -89,3 +89,25 @@ int ps_thp_allowed(uint64_t page_bytes, char *why)
                          THP "/enabled is never; as root: echo madvise > " THP "/enabled");
     return 0;
 }
+
+int ps_thp_unasked(char *why)
+{
+    if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0)
+        return 0;
+    uint64_t base = (uint64_t)sysconf(_SC_PAGESIZE);
+    for (uint64_t size = 2 * base; size <= ps_pmd_bytes(); size *= 2) {
+        char path[96], choice[16];
+        snprintf(path, sizeof(path), THP "/hugepages-%llukB/enabled",
+                 (unsigned long long)size / 1024);
+        int code = read_choice(path, choice);
+        /* Before Linux 6.8 there is one size and one setting. */
+        bool inherits = code ? size == ps_pmd_bytes() : !strcmp(choice, "inherit");
+        if (inherits) {
+            snprintf(path, sizeof(path), THP "/enabled");
+            code = read_choice(path, choice);
+        }
+        if (!code && !strcmp(choice, "always"))
+            return ps_refuse(why, EPERM, "%s is always", path);
+    }
+    return 0;
+}

@@ -358,13 +358,6 @@ static int touch_and_fill(ps_worker *worker)
     uint64_t start = ps_clock_ns();
     ps_place_touch(worker->place, worker->index);
     uint64_t touched = ps_clock_ns();
-    /* A thread's share of a shared array is not made of the pages that it touches: a late touch
-     * would write over what another thread has filled already. */
-    bus_armed = 0;
-    if (ps_barrier_wait(worker->control, &worker->control->teams[worker->actor].barrier))
-        return ECANCELED;
-    bus_armed = 1;
-    uint64_t filling_from = ps_clock_ns();
     filling = true;
     int code = 0;
     /* A split actor has its per-actor arrays to itself and fills everybody's share, its own last:
@@ -376,7 +369,7 @@ static int touch_and_fill(ps_worker *worker)
         code = kernel->fill(ctx, worker->index, why);
     bus_armed = 0;
     worker->control->touch_ns[worker->row] = touched - start;
-    worker->control->fill_ns[worker->row] = ps_clock_ns() - filling_from;
+    worker->control->fill_ns[worker->row] = ps_clock_ns() - touched;
     return code ? fail(worker, code, "fill", why) : 0;
 }
 

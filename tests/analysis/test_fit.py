@@ -258,6 +258,8 @@ def test_bad_options_are_named():
     n = np.arange(1.0, 9)
     with pytest.raises(ValueError, match="values over 0"):
         fit(KNEE, n, n - 1, scale="log")
+    with pytest.raises(ValueError, match="y holds -1"):
+        fit(KNEE, n, [[at, at, -1.0] for at in n], scale="log")
     with pytest.raises(ValueError, match="no parameter speed"):
         fit(KNEE, n, n, bounds={"speed": (0, 1)})
     with pytest.raises(ValueError, match="under its upper"):

@@ -15,8 +15,8 @@ from bench.mix import mix_name
 from bench.place import Placement
 from bench.plan import make_plan, pool_need
 from bench.resources import read_resources
-from bench.sizes import Probe
-from bench.topology import read_topology
+from bench.sizes import Probe, last_level
+from bench.topology import Cache, Cpu, Topology, read_topology
 
 POOLS = {2 * MIB: 1 << 20, GIB: 1 << 10}
 
@@ -401,13 +401,20 @@ def test_bandwidth_arenas_are_beyond_all_caches_and_equal_for_every_thread_count
         assert "as sysfs reports" in " ".join(plan.notes)
 
 
-def test_a_measured_cache_counts_more_than_what_sysfs_says(hosts):
+def test_the_larger_of_measured_and_reported_caches_counts(hosts):
     sweep = {"kernels": "stream", "pages": "base"}
-    probe = Probe(llc_bytes=6 * MIB)
-    for name, size in (("vm2", 32 * MIB), ("threadripper", 512 * MIB)):
-        plan = plan_of(hosts[name], sweep, probe=probe)
-        assert [actor.size for actor in actors_of(plan)] == [size]
-        assert "as measured" in " ".join(plan.notes)
+    for measured, size, source in ((6, 128, "as sysfs reports"), (60, 256, "as measured")):
+        plan = plan_of(hosts["vm2"], sweep, probe=Probe(llc_bytes=measured * MIB))
+        assert [actor.size for actor in actors_of(plan)] == [size * MIB]
+        assert source in " ".join(plan.notes)
+
+
+def test_private_caches_that_hold_more_than_the_shared_one_count():
+    small = Cache(3, "Unified", 4 * MIB, 64, 16, tuple(range(16)))
+    own = [Cache(2, "Unified", 2 * MIB, 64, 16, (cpu,)) for cpu in range(16)]
+    cpus = tuple(Cpu(i, i, 0, 0, 0, 0, i, 0, None) for i in range(16))
+    topology = Topology(cpus, (small, *own), (small,), ())
+    assert last_level(topology, range(16), Probe()).bytes == 32 * MIB
 
 
 def test_a_host_that_shows_no_cache_is_said_to(hosts):

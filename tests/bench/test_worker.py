@@ -99,3 +99,15 @@ def test_worker_total_covers_its_parts():
     response = ask("scan/scalar/base/1t/1MiB")
     wall = time.perf_counter() - began
     assert response["window_s"] <= response["worker"]["total_s"] <= wall
+
+
+@pytest.mark.parametrize("policy", ["base", "thp"])
+def test_a_worker_starts_itself_anew_with_the_environment_a_kernel_needs(policy, monkeypatch):
+    if native.policy_available(policy):
+        pytest.skip(native.policy_available(policy))
+    mix = f"storm[chunk=33554432,method=heap]/scalar/{policy}/1t/64MiB"
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0")
+    response = ask(mix)
+    assert "error" not in response
+    evidence = response["actors"][0]["evidence"]["before"]
+    assert evidence["matching"] >= 0.99 * evidence["known"] > 0
