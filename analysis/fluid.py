@@ -292,6 +292,27 @@ def saturation(alone: Sequence[Alone], cpus: Sequence[Sequence[int]]) -> float:
     return sum(most.values())
 
 
+SATURATED = 0.85
+"""Of what as many threads would move without sharing: with less, they get into each other's way."""
+
+
+def saturated_traffic(b1: float, several: float, threads: int, capacity: float) -> float:
+    """Traffic of a kernel at saturation, from what a few threads of it move.
+
+    Threads that still scale have not met the interface: what it would give them is not less than
+    what it gives the kernel that moves most.
+
+    Parameters
+    ----------
+    b1, several : float
+        Traffic of one thread, and of ``threads`` threads.
+    capacity : float
+        Most that any kernel was seen to move, in the same unit.
+    """
+    scales = several >= SATURATED * threads * b1
+    return max(b1, several, capacity if scales else 0.0)
+
+
 def at_threads(alone: Alone, before: int, after: int) -> Alone:
     """The same pass by another number of threads, by the law: each its b1, all of them bs."""
     if not alone.has_memory:

@@ -10,7 +10,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from analysis.fluid import Alone, at_threads, pass_rates, saturation, shares_a_cpu
+from analysis.fluid import (
+    Alone,
+    at_threads,
+    pass_rates,
+    saturated_traffic,
+    saturation,
+    shares_a_cpu,
+)
 from analysis.load import Row
 from analysis.paired import work_seconds
 from bench.mix import Actor, Mix
@@ -31,6 +38,10 @@ class Measured:
     all: Sequence[str]
     changed: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Remedy -> position -> the actor as the remedy changes it."""
+    streamer: str = ""
+    """All CPUs reading memory: what the interface gives."""
+    cpus: int = 1
+    """Threads of ``all`` and ``streamer``."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +90,12 @@ class Forecast:
         pass_s = self._median(own, "seconds")
         if math.isnan(pass_s):
             return None
-        b1 = self._traffic(one)
-        bs = max(b1, self._traffic(own), self._traffic(all_))
-        return Alone(pass_s, b1, bs) if b1 > 0 else Alone(pass_s)
+        b1, many = self._traffic(one), self._traffic(all_)
+        if b1 <= 0:
+            return Alone(pass_s)
+        known = [self._traffic(mix) for mix in (*self.measured.all, self.measured.streamer)]
+        bs = saturated_traffic(b1, many, self.measured.cpus, max(known))
+        return Alone(pass_s, b1, max(bs, self._traffic(own)))
 
     # ---- predictions ----------------------------------------------------------------------------
 

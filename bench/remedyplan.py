@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bench.blocks import Block, Plan, Settings, Skip
 from bench.errors import UsageError
@@ -14,6 +15,8 @@ from bench.spinners import spinning
 SOLO_ROUNDS = 3
 PILOT_ROUNDS = 6
 """Fewest that give an interval."""
+STREAM_BYTES = 64 << 20
+"""A thread: past what its part of a cache holds."""
 SOLO_SHARE = 0.15
 PILOT_SHARE = 0.35
 PAIRS_SHARE = 0.12
@@ -50,6 +53,14 @@ class Solo:
     all: list[str] = field(default_factory=list)
     changed: dict[str, dict[str, str]] = field(default_factory=dict)
     """Remedy -> position (text, as TOML keys are) -> mix."""
+    streamer: str = ""
+    """All CPUs reading memory."""
+    cpus: int = 1
+
+    def plain(self) -> dict[str, Any]:
+        """Names for the plan's options, and for ``analysis.forecast.Measured``."""
+        keys = ("own", "one", "all", "changed", "streamer", "cpus")
+        return {key: getattr(self, key) for key in keys}
 
 
 def solo(
@@ -62,8 +73,12 @@ def solo(
 ) -> Solo:
     """Plan the baseline and every actor alone, most important first, as far as time goes."""
     made = Solo(Plan("remedy", (), 0, seed))
-    cpus = planner.resources.threads
+    cpus = made.cpus = planner.resources.threads
     mixes = [scenario.mix]
+    streamer = _streamer(planner, cpus)
+    if streamer is not None:
+        made.streamer = mix_name(streamer)
+        mixes.append(streamer)
     for actor in scenario.mix.actors:
         has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
         own, one = alone(actor), alone(actor, 1)
@@ -83,11 +98,20 @@ def solo(
     block, skips = planner.block(SOLO, "alone", mixes, settings)
     if block is None:
         raise UsageError(f"the scenario cannot be run here: {skips[0].reason}", skips[0].remedy)
-    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=1 + len(made.own))
+    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=2 + len(made.own))
     made.plan = Plan(
         "remedy", (block,), SOLO_ROUNDS, seed, memory_bytes=planner.memory_bytes([block])
     )
     return made
+
+
+def _streamer(planner: MixPlanner, cpus: int) -> Mix | None:
+    """What the memory interface gives where nothing else holds a thread back."""
+    kernel = planner.registry.kernels().get("scan")
+    if kernel is None:
+        return None
+    policy = next(iter(planner.registry.policies()))
+    return Mix((Actor("scan", kernel.best_variant, policy, cpus, STREAM_BYTES * cpus),))
 
 
 def _within(block: Block, seconds: float, keep: int) -> Block:
@@ -123,9 +147,10 @@ def candidates(
     found = singles(scenario.mix, setting)
     seen: dict[str, int] = {}
     rank = {}
-    for name, (choices, _) in found.items():
+    for name, (choices, outcome) in found.items():
         key = choices[0].remedy
-        rank[name] = seen[key] = seen.get(key, -1) + 1
+        rank[name] = seen.get(key, 0)
+        seen[key] = rank[name] + (outcome.mix is not None)
     return dict(sorted(found.items(), key=lambda item: rank[item[0]]))
 
 

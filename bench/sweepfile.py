@@ -170,6 +170,17 @@ class Flags(Table):
     max_memory: Size | None = Field(default=None, gt=0)
 
 
+def kernel_choices(words: Sequence[str], registry: Registry) -> tuple[KernelChoice, ...]:
+    """Kernels of ``--kernels scan[op=read],chase``; raises UsageError with all that is wrong."""
+    try:
+        flags = Flags.model_validate(
+            {"kernels": list(words)}, context={"registry": registry, "folder": None}
+        )
+    except ValidationError as error:
+        raise UsageError("\n  ".join(["wrong --kernels", *faults(error)])) from None
+    return flags.kernels or ()
+
+
 _AXES = ("pages", "threads", "sizes", "pin", "node", "window", "warm", "min_passes")
 _WHOLE = ("rounds", "seed", "budget", "dead_band", "working_set", "longest_sample", "max_memory")
 

@@ -22,6 +22,7 @@ from bench.journal import State, read_state
 from bench.mix import Mix, mix_name
 from bench.mixplan import MixPlanner
 from bench.planfile import read_plan
+from bench.remarks import folded
 from bench.remedyplan import PILOT, PILOT_ROUNDS, SOLO, SPIN, Trial, solo, trial
 from bench.scenario import to_plain
 from bench.spawn import WORKER
@@ -48,11 +49,10 @@ def begin(folder: Path, request: Request, as_json: bool, command: Sequence[str] 
         request.budget_s,
         request.seed,
     )
-    measured = {"own": first.own, "one": first.one, "all": first.all, "changed": first.changed}
     session = Session(
         folder / ALONE,
         first.plan,
-        {"request": request.plain(), "measured": measured},
+        {"request": request.plain(), "measured": first.plain()},
         tables=False,
         name="remedy",
         command=command,
@@ -144,7 +144,7 @@ def _spec(
     forecast = Forecast(
         request.scenario,
         rows,
-        Measured(measured["own"], measured["one"], measured["all"], changed),
+        Measured(**(measured | {"changed": changed})),
         planner.estimator.placement(mix).cpus,
         [kernels[actor.kernel].sharing == "team" for actor in mix.actors],
     )
@@ -173,7 +173,7 @@ def _spec(
             "parts": {name: list(parts) for name, parts in made.parts.items()},
             "spin": made.spin,
             "notes": {name: list(notes) for name, notes in made.notes.items()},
-            "refused": _told(made.refused),
+            "refused": _told(folded(made.refused)),
             "shed": _told(made.shed),
             "predictions": predictions,
             "before": forecast.before(),
@@ -281,7 +281,7 @@ def preview(request: Request, stream: TextIO, as_json: bool) -> None:
         blocks,
         0,
         request.seed,
-        tuple(made.refused),
+        tuple(folded(made.refused)),
         tuple(made.shed),
         planner.memory_bytes(blocks),
         notes,

@@ -34,7 +34,7 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
     tested = [r for r in report.remedies if r.tested]
     table(
         console,
-        f"change of total work, {report.rounds} fresh samples (95 % for all together)",
+        f"change of total work, {report.rounds} fresh samples",
         ("<remedy", "gain", "", "predicted", "|verdict", "|cause"),
         (
             [

@@ -51,6 +51,11 @@ def run(args: argparse.Namespace) -> int:
 
         _remedy.show(folder, options, sys.stdout, args.json)
         return 0
+    if kind == "corun":
+        from bench.commands import corun
+
+        corun.show(folder, options, args.json)
+        return 0
     if args.json:
         dump_json(report_data(folder, options), sys.stdout)
     else:
