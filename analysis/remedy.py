@@ -9,28 +9,11 @@ from typing import Any
 import numpy as np
 
 from analysis import totals
-from analysis.load import Results, Row, load
+from analysis.load import Results, Row
 from analysis.paired import MOST_REJECTED
 from analysis.remedy_stages import PAIRS, PILOT, SPIN, VERDICT, Choice, Spec, choose, total_pairs
-from analysis.report import Note
 from analysis.stats import Decision, PairedByState, decide, not_tested
 from analysis.verdict import Cause, cause, decide_remedies
-
-
-@dataclass(frozen=True)
-class ActorResult:
-    """One actor of the scenario as it is."""
-
-    name: str
-    label: str
-    weight: float
-    critical: bool
-    gbps: float
-    """Useful bytes, median over the baseline's samples; NaN for kernels that count none."""
-    alone: float
-    """Speed over its speed alone, medians; NaN where that was not measured."""
-    waits: str
-    """Threads, and CPUs shared with others."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +33,8 @@ class RemedyResult:
     """Where that is from, or why there is none."""
     cause: Cause
     among_spinners: Decision
+    beyond: Mapping[str, Decision] = field(default_factory=dict)
+    """Of a combination: what it brings beyond each of its parts."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -58,79 +43,10 @@ class RemedyResult:
         return self.total.verdict != "not tested"
 
 
-@dataclass
-class RemedyReport:
-    """Everything the closing table says."""
-
-    folder: str
-    scenario: str
-    summary: str
-    status: str
-    conclusion: str
-    best: str
-    """Remedy to use; empty: none of them."""
-    rounds: int
-    needed: int
-    dead_band: float
-    actors: list[ActorResult] = field(default_factory=list)
-    remedies: list[RemedyResult] = field(default_factory=list)
-    before: list[str] = field(default_factory=list)
-    """What could be said before any remedy was measured."""
-    refused: list[Note] = field(default_factory=list)
-    untested: list[Note] = field(default_factory=list)
-    rejected: list[Note] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    next_commands: list[str] = field(default_factory=list)
-
-
 def gain(decision: Decision) -> tuple[float, float, float]:
     """Median, low and high of the relative gain in speed."""
     low = 1 / decision.high - 1 if decision.high else math.nan
     return 1 / decision.ratio - 1, low, 1 / decision.low - 1 if decision.low else math.inf
-
-
-def build(
-    folder: str | Path,
-    program: str = "python -m bench",
-    options: Mapping[str, Any] | None = None,
-) -> RemedyReport:
-    """Build the report of an output directory of ``bench remedy``.
-
-    ``options`` go before those of the plan: ``dead_band``, ``accept_unknown``.
-    """
-    results = load(folder)
-    merged = results.plan["options"] | dict(options or {})
-    spec, given = Spec.of(merged), merged["remedy"]
-    choice = choose(results.rows, spec)
-    report = RemedyReport(
-        str(results.folder),
-        spec.scenario.name,
-        spec.scenario.summary,
-        results.status,
-        "",
-        "",
-        totals.rounds_of(totals.samples(results.rows, VERDICT), [spec.baseline]),
-        choice.needed,
-        spec.dead_band,
-        before=list(given["before"]),
-        refused=[Note(**note) for note in given["refused"]],
-    )
-    report.actors = _actors(results, spec, given)
-    report.remedies = judge(results, spec)
-    report.best, report.conclusion = conclude(report.remedies, spec.scenario.critical)
-    report.untested = _untested(results, spec, choice, program)
-    report.untested += [Note(**note) for note in given["shed"]]
-    report.rejected = [
-        Note(mix, f"{r.rejected} of {r.tried} samples invalid: {r.reasons[-1]}")
-        for mix, r in results.rejections.items()
-    ]
-    report.notes = [*results.plan.get("notes", []), *_notes(results, spec, choice, report)]
-    names = ("journal.ndjson", "pyperf.json", "host.json", "plan.toml")
-    report.files = [str(results.folder / n) for n in names if (results.folder / n).exists()]
-    if results.status != "done":
-        report.next_commands.append(f"{program} remedy --resume {results.folder}")
-    return report
 
 
 def judge(results: Results, spec: Spec) -> list[RemedyResult]:
@@ -152,6 +68,7 @@ class _Decided:
     total: Decision
     actors: Mapping[str, Decision]
     spinners: Decision
+    beyond: Mapping[str, Decision]
 
 
 def _decide(results: Results, spec: Spec, choice: Choice) -> dict[str, _Decided]:
@@ -178,9 +95,27 @@ def _decide(results: Results, spec: Spec, choice: Choice) -> dict[str, _Decided]
                 name, actor = key.split("\n")
                 actors[name][actor] = decision
     return {
-        name: _Decided(totals_decided[name], actors[name], _among_spinners(results, spec, name))
+        name: _Decided(
+            totals_decided[name],
+            actors[name],
+            _among_spinners(results, spec, name),
+            _beyond_parts(results.rows, spec, name, names),
+        )
         for name in names
     }
+
+
+def _beyond_parts(
+    rows: Sequence[Row], spec: Spec, name: str, tested: Sequence[str]
+) -> dict[str, Decision]:
+    """Compare a combination with each of its parts in the same blocks."""
+    found = {}
+    for part in spec.parts[name]:
+        if part != name and part in tested:
+            paired = total_pairs(rows, spec, VERDICT, name, over=part)
+            if paired.log_ratios.size:
+                found[part] = decide(paired.log_ratios, spec.dead_band)
+    return found
 
 
 def helping(rows: Sequence[Row], spec: Spec, choice: Choice) -> list[str]:
@@ -270,6 +205,7 @@ def _result(
         predicted.get("reason", ""),
         why,
         own.spinners,
+        own.beyond,
         tuple(results.plan["options"]["remedy"]["notes"].get(name, ())),
     )
 
@@ -281,8 +217,17 @@ def conclude(remedies: Sequence[RemedyResult], critical: str) -> tuple[str, str]
         return "", "nothing was tested: no conclusion"
     helping = [r for r in tested if r.total.verdict == "helps" and r.critical.verdict != "hurts"]
     if helping:
-        best = max(helping, key=lambda r: gain(r.total)[0])
-        return best.name, f"{best.name} pays: {told(best.total)} of total work" + _why(best)
+        names = {r.name for r in helping}
+        # Two remedies are more trouble than one, and the best of many noisy ones flatters itself.
+        simple = [
+            r
+            for r in helping
+            if all(d.verdict == "helps" for part, d in r.beyond.items() if part in names)
+        ]
+        best = max(simple, key=lambda r: gain(r.total)[0])
+        others = [r.name for r in helping if r is not best]
+        also = f"; so do {', '.join(others)}, not shown to be better" if others else ""
+        return best.name, f"{best.name} pays: {told(best.total)} of total work{_why(best)}{also}"
     urgent = [r for r in tested if r.critical.verdict == "helps" and r.total.verdict != "hurts"]
     if urgent:
         best = max(urgent, key=lambda r: gain(r.critical)[0])
@@ -317,73 +262,3 @@ def told(decision: Decision) -> str:
 def _smallest(tested: Sequence[RemedyResult]) -> str:
     known = [r.total.smallest_effect for r in tested if math.isfinite(r.total.smallest_effect)]
     return f"{min(known):.1%} to {max(known):.1%}" if known else "unknown"
-
-
-# ---- what is left --------------------------------------------------------------------------------
-
-
-def _actors(results: Results, spec: Spec, given: Mapping[str, Any]) -> list[ActorResult]:
-    rows = [r for r in results.rows if r["mix"] == spec.baseline]
-    found = []
-    for name in spec.scenario.measured_names:
-        position = spec.scenario.position(name)
-        own = [r["gbps"] for r in rows if r["actor"] == position and math.isfinite(r["gbps"])]
-        actor = spec.scenario.mix.actors[position]
-        params = ",".join(f"{key}={value}" for key, value in actor.params)
-        shared = any(r["oversubscribed"] for r in rows if r["actor"] == position)
-        found.append(
-            ActorResult(
-                name,
-                f"{actor.kernel}[{params}]" if params else actor.kernel,
-                spec.scenario.weights[name],
-                name == spec.scenario.critical,
-                float(np.median(own)) if own else math.nan,
-                given["alone"].get(name, math.nan),
-                f"{actor.threads}t{'*' if shared else ''}",
-            )
-        )
-    return found
-
-
-def _untested(results: Results, spec: Spec, choice: Choice, program: str) -> list[Note]:
-    notes = []
-    measured = {row["mix"] for row in results.rows if row["block"] == VERDICT}
-    source = results.plan["options"]["remedy"]["source"]
-    more = f"{program} remedy {source} --budget {_longer(results)}"
-    for name, mix in spec.mixes.items():
-        if mix in measured:
-            continue
-        if mix in results.skipped:
-            notes.append(Note(name, results.skipped[mix]))
-        elif mix in results.rejections and mix not in {row["mix"] for row in results.rows}:
-            notes.append(Note(name, results.rejections[mix].reasons[-1]))
-        elif name in choice.left_out:
-            notes.append(Note(name, "only piloted: no time for fresh samples", more))
-        elif len(spec.parts[name]) > 1:
-            continue
-        else:
-            notes.append(Note(name, "not measured", more))
-    untried = [n for n in spec.combinations if spec.mixes[n] not in measured]
-    if untried:
-        told_ = ", ".join(untried[:6]) + (f" and {len(untried) - 6} more" if untried[6:] else "")
-        notes.append(Note(f"{len(untried)} pairs", f"{told_}: hurting parts, or no time", more))
-    return notes
-
-
-def _longer(results: Results) -> str:
-    """Three times the budget it had, in minutes."""
-    return f"{max(1, math.ceil(results.plan['options']['remedy']['budget_s'] * 3 / 60))}m"
-
-
-def _notes(results: Results, spec: Spec, choice: Choice, report: RemedyReport) -> list[str]:
-    notes = []
-    if choice.rounds < choice.needed:
-        notes.append(
-            f"{choice.rounds} samples each; at this spread it takes about {choice.needed} to make"
-            f" intervals as narrow as the dead band of {spec.dead_band:.0%}"
-        )
-    if report.rounds < choice.rounds:
-        notes.append(f"{report.rounds} of {choice.rounds} samples of the verdict stage were taken")
-    if any(r["oversubscribed"] for r in results.rows if r["mix"] == spec.baseline):
-        notes.append("marked *: shares its CPUs with another actor; that is not sharing memory")
-    return notes

@@ -84,12 +84,18 @@ class Spec:
         return [name for name in self.mixes if len(self.parts[name]) > 1]
 
 
-def total_pairs(rows: Sequence[Row], spec: Spec, block: str, remedy: str) -> PairedByState:
-    """Paired log ratios of the time for the scenario's total work."""
+def total_pairs(
+    rows: Sequence[Row], spec: Spec, block: str, remedy: str, over: str = ""
+) -> PairedByState:
+    """Paired log ratios of the time for the scenario's total work.
+
+    ``over`` is the remedy to compare with; none is the scenario as it is.
+    """
     usual = totals.usual_speeds(totals.samples(rows, PILOT), spec.baseline)
     found = totals.samples(rows, block)
+    baseline = spec.mixes[over] if over else spec.baseline
     return totals.pairs(
-        found, spec.baseline, spec.mixes[remedy], lambda s: totals.total(s, usual, spec.weights)
+        found, baseline, spec.mixes[remedy], lambda s: totals.total(s, usual, spec.weights)
     )
 
 

@@ -230,10 +230,10 @@ def _main(session: Session) -> int:
 
 def show(folder: Path, options: dict[str, Any], stream: TextIO, as_json: bool) -> None:
     """Print the result of a folder."""
-    from analysis import remedy, report
+    from analysis import remedy_report, report
     from bench.schema import SCHEMA
 
-    found = remedy.build(folder, program_name(), options)
+    found = remedy_report.build(folder, program_name(), options)
     if as_json:
         dump_json({"schema": SCHEMA, **report.plain(found)}, stream)
         return

@@ -1,4 +1,4 @@
-"""Lays out an ``analysis.remedy.RemedyReport`` for people."""
+"""Lays out an ``analysis.remedy_report.RemedyReport`` for people."""
 
 import math
 from typing import TYPE_CHECKING, TextIO
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TextIO
 from bench.commands._tables import _list, _notes, _number, make_console, table
 
 if TYPE_CHECKING:
-    from analysis.remedy import RemedyReport, RemedyResult
+    from analysis.remedy import RemedyResult
+    from analysis.remedy_report import RemedyReport
     from analysis.stats import Decision
 
 

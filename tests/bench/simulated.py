@@ -20,7 +20,7 @@ from bench.native import Param, Variant
 from bench.remedies import Setting, parse, singles, treat
 from bench.remedyplan import trial
 from bench.scenario import Scenario, to_plain
-from bench.topology import Cpu, Node, Topology
+from bench.topology import Cache, Cpu, Node, Topology
 
 MIB = 1 << 20
 
@@ -30,7 +30,12 @@ def cpus(n, per_llc=0):
     made = tuple(
         Cpu(i, i, 0, None, 0, i // per_llc if per_llc else 0, i, 0, None) for i in range(n)
     )
-    return resources(Topology(made, (), (), (Node(0, tuple(range(n)), None, ()),)))
+    groups = sorted({cpu.llc for cpu in made})
+    llcs = tuple(
+        Cache(3, "unified", 32 * MIB, 64, 16, tuple(c.id for c in made if c.llc == g))
+        for g in groups
+    )
+    return resources(Topology(made, llcs, llcs, (Node(0, tuple(range(n)), None, ()),)))
 
 
 def number(name, default):

@@ -42,7 +42,8 @@ def test_a_remedy_that_helps_by_a_fifth_is_found_and_recommended():
     assert found["thp"].bystanders["storm"].verdict == "helps"
     assert found["thp"].cause == "memory"
     assert 1 / found["thp"].total.ratio == pytest.approx(1.2, rel=0.03)
-    assert best.startswith("thp")
+    # Pairs with larger pages help as much: the simplest one is recommended.
+    assert best == "thp"
     assert "pays" in said
     assert list(dict.fromkeys(order))[:3] == ["pilot", "pairs", "verdict"]
 
