@@ -1,26 +1,33 @@
-"""Output directory of a run -> one row a value: the tidy table everything else starts from.
+"""Result files -> one row a value: the tidy table everything else starts from.
 
-Reads ``journal.ndjson`` and ``plan.toml`` with the standard library alone; only ``frame`` needs
-pandas. Samples count once their block closed ``ok``, as ``bench.schema`` defines it.
+``frame`` gives a DataFrame of any results and is the only part that needs pandas. ``load`` gives
+all that is known of one run. Samples count once their block closed ``ok``, as ``bench.schema``
+defines it.
 """
 
-import json
-import math
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.files import (
+    Line,
+    find,
+    find_journal,
+    is_journal,
+    journal_lines,
+    pyperf_values,
+    read_json,
+    read_toml,
+)
+from analysis.rows import NodeOf, Row, beside, make_pyperf_row, make_rows
 from bench.errors import PagestormError, UsageError
-from bench.mix import Case, Mix, cases, name, parse_mix
-from bench.schema import HOST, JOURNAL, PLAN, SCHEMA, disturbances
-from bench.units import format_size
+from bench.schema import HOST, PLAN, run_id, step_bin_ns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = dict[str, Any]
+__all__ = ["BlockInfo", "Rejections", "Results", "Row", "beside", "frame", "load", "rows", "steps"]
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,11 @@ class Rejections:
 
 @dataclass
 class Results:
-    """One output directory."""
+    """One run."""
 
     folder: Path
     rows: list[Row] = field(default_factory=list)
-    """One a measured actor of a sample that counts; columns as in ``make_rows``."""
+    """One a measured actor of a sample that counts; columns as in `analysis.rows.make_rows`."""
     blocks: list[BlockInfo] = field(default_factory=list)
     plan: dict[str, Any] = field(default_factory=dict)
     """Content of ``plan.toml``; empty without one."""
@@ -68,8 +75,8 @@ class Results:
     """``done``, ``interrupted``, ``budget``; empty where the run was killed or goes on."""
 
 
-def load(folder: str | Path) -> Results:
-    """Read an output directory.
+def load(path: str | Path) -> Results:
+    """Read a run: its output directory, or its journal.
 
     Raises
     ------
@@ -78,23 +85,21 @@ def load(folder: str | Path) -> Results:
     PagestormError
         A damaged line; a torn last line is what a kill leaves, and is passed over.
     """
-    folder = Path(folder)
-    lines = _journal_lines(folder / JOURNAL)
-    plan = _toml(folder / PLAN)
-    results = Results(folder, plan=plan, host=_json(folder / HOST))
+    journal = find_journal(path)
+    lines = journal_lines(journal)
+    folder = journal.parent
+    results = Results(folder, plan=read_toml(folder / PLAN), host=read_json(folder / HOST))
     results.blocks = [
         BlockInfo(t["id"], t["question"], tuple(entry["mix"] for entry in t["entries"]))
-        for t in plan.get("blocks", [])
+        for t in results.plan.get("blocks", [])
     ]
     questions = {block.id: block.question for block in results.blocks}
-    closed = {
-        (line["block"], line["round"]): line["attempt"]
-        for line in lines
-        if line["kind"] == "block" and line["status"] == "ok"
-    }
+    nodes = _node_of(results.host)
+    run = next((run_id(line) for line in lines if line["kind"] == "start"), str(journal))
+    closed = _closed(lines)
     tried: dict[str, int] = {}
     reasons: dict[str, list[str]] = {}
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         if line["kind"] in ("start", "end"):
             results.status = line.get("status", "")
         if line["kind"] != "sample":
@@ -106,7 +111,14 @@ def load(folder: str | Path) -> Results:
         if line.get("invalid"):
             reasons.setdefault(line["mix"], []).append(line["invalid"])
         elif closed.get((line["block"], line["round"])) == line["attempt"]:
-            results.rows += make_rows(line, questions.get(line["block"], ""))
+            try:
+                made = make_rows(line, questions.get(line["block"], ""), nodes)
+            except (KeyError, TypeError, IndexError) as error:
+                raise PagestormError(
+                    f"{journal}, line {number}: not a sample ({error!r})",
+                    "restore the file from a copy",
+                ) from None
+            results.rows += ({"run": run, **row} for row in made)
     results.rejections = {
         mix: Rejections(tried[mix], len(given), tuple(given)) for mix, given in reasons.items()
     }
@@ -117,128 +129,108 @@ def load(folder: str | Path) -> Results:
     return results
 
 
-def make_rows(line: Mapping[str, Any], question: str) -> list[Row]:
-    """Rows of one sample line: one for each measured actor.
+def rows(*paths: str | Path) -> list[Row]:
+    """Rows of any results: output directories, journals, pyperf files, folders full of these.
 
-    Seconds are per pass; ``latency_ns`` is per operation of one thread and NaN where the kernel
-    counts none. ``gbps`` is useful bytes over seconds in 1e9 B/s, of all threads; ``bus_min_gbps``
-    and ``bus_max_gbps`` enclose the memory traffic. ``evidence_known`` is the smallest share of
-    known bytes over all actors of the mix and both looks.
+    Column ``source`` is the file; ``rejected`` the share of the mix's samples that did not count,
+    NaN in a pyperf file, which holds no case that lost many.
+
+    Raises
+    ------
+    UsageError
+        No results there; a file of a newer version; names of another suite.
+    PagestormError
+        Damaged files, every one of them named.
     """
-    mix = parse_mix(line["mix"])
-    known = [
-        seen["known"] / seen["total"]
-        for actor in line["actors"]
-        for seen in (actor.get("evidence") or {}).values()
-        if seen and seen["total"]
-    ]
-    shared = {
-        "mix": line["mix"],
-        "block": line["block"],
-        "question": question,
-        "round": line["round"],
-        "time": line["time"],
-        "window_s": line["window_s"],
-        "wall_s": line.get("wall_s", math.nan),
-        "state": line["where"].get("state") or "",
-        "pingpong_ns": _number(line["where"].get("pingpong_before_ns")),
-        "adds_per_ns": _number(line["where"].get("adds_per_ns")),
-        "evidence_known": min(known, default=math.nan),
-        "disturbed": ",".join(disturbances(line)),
-    }
-    return [_row(case, line["actors"][case.actor]) | shared for case in cases(mix)]
+    made: list[Row] = []
+    damaged: list[PagestormError] = []
+    for file in (file for path in paths for file in find(path)):
+        try:
+            made += _rows_of(file)
+        except UsageError as error:
+            if str(file) in str(error):
+                raise
+            raise UsageError(f"{file}: {error}", error.remedy) from None
+        except PagestormError as error:
+            damaged.append(error)
+    if damaged:
+        raise PagestormError("\n".join(map(str, damaged)), damaged[0].remedy)
+    return made
 
 
-def _row(case: Case, measured: Mapping[str, Any]) -> Row:
-    actor = case.mix.actors[case.actor]
-    seconds = float(measured["seconds"])
-    per_pass = seconds if seconds > 0 else math.nan
-    return {
-        "case": name(case),
-        "actor": case.actor,
-        "kernel": actor.kernel,
-        "params": ",".join(f"{key}={value}" for key, value in actor.params),
-        "variant": actor.variant,
-        "pages": actor.policy,
-        "threads": actor.threads,
-        "size": actor.size,
-        "beside": beside(case.mix, case.actor),
-        "seconds": seconds,
-        "passes": measured["passes"],
-        "ops": measured["ops"],
-        "useful_bytes": measured["useful_bytes"],
-        "latency_ns": per_pass / measured["ops"] * 1e9 if measured["ops"] else math.nan,
-        "gbps": measured["useful_bytes"] / per_pass / 1e9,
-        "bus_min_gbps": measured["bus_min_bytes"] / per_pass / 1e9,
-        "bus_max_gbps": measured["bus_max_bytes"] / per_pass / 1e9,
-        "oversubscribed": bool(measured["oversubscribed"]),
-    }
-
-
-def beside(mix: Mix, position: int) -> str:
-    """What runs beside an actor, in short: ``scan[op=copy] 2t thp 1GiB``."""
-    told = []
-    for actor in (a for i, a in enumerate(mix.actors) if i != position):
-        params = ",".join(f"{key}={value}" for key, value in actor.params)
-        kernel = f"{actor.kernel}[{params}]" if params else actor.kernel
-        told.append(f"{kernel} {actor.threads}t {actor.policy} {format_size(actor.size)}")
-    return " + ".join(told)
-
-
-def frame(folder: str | Path) -> "pd.DataFrame":
-    """Tidy DataFrame of an output directory: columns of ``make_rows``, one row a value."""
+def frame(*paths: str | Path) -> "pd.DataFrame":
+    """Tidy DataFrame of any results, one row a value; see ``rows``."""
     try:
         import pandas as pd
     except ImportError:
         raise UsageError("data frames need pandas", "pip install 'pagestorm[analysis]'") from None
-    return pd.DataFrame(load(folder).rows)
+    return pd.DataFrame(rows(*paths))
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+def steps(*paths: str | Path) -> list[Row]:
+    """How long the steps of every measured actor took, of journals: one row a bin of a histogram.
+
+    Columns: those of a name, ``state``, ``low_ns`` and ``high_ns`` of the bin, ``count``,
+    ``window_s`` and ``threads_s``, the time of all threads together in which they were counted.
+    """
+    made: list[Row] = []
+    for file in (file for path in paths for file in find(path)):
+        if not is_journal(file):
+            continue
+        lines = journal_lines(file)
+        closed = _closed(lines)
+        for line in lines:
+            if line["kind"] != "sample" or "actors" not in line or line.get("invalid"):
+                continue
+            if closed.get((line["block"], line["round"])) != line["attempt"]:
+                continue
+            for row in make_rows(line, ""):
+                bins = line["actors"][row["actor"]].get("step_bins", {})
+                at_work = row["threads"] * row["window_s"]
+                made += (
+                    row
+                    | {
+                        "low_ns": step_bin_ns(int(b)),
+                        "high_ns": step_bin_ns(int(b) + 1),
+                        "count": count,
+                        "threads_s": at_work,
+                    }
+                    for b, count in bins.items()
+                )
+    return made
 
 
-def _journal_lines(path: Path) -> list[dict[str, Any]]:
+def _rows_of(path: Path) -> list[Row]:
+    if is_journal(path):
+        results = load(path)
+        share = {mix: r.share for mix, r in results.rejections.items()}
+        return [
+            {"source": str(path), **row, "rejected": share.get(row["mix"], 0.0)}
+            for row in results.rows
+        ]
     try:
-        rows = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        raise UsageError(
-            f"no {JOURNAL} in {path.parent}", "give the output directory of a run"
-        ) from None
-    lines = []
-    torn = rows.pop()
-    for number, row in enumerate(rows, start=1):
-        try:
-            lines.append(json.loads(row))
-            kind = lines[-1]["kind"]
-        except (ValueError, TypeError, KeyError):
-            if number == len(rows) and not torn:
-                return lines
-            raise PagestormError(
-                f"{path}, line {number}: not a journal line", "restore the file from a copy"
-            ) from None
-        if kind == "start" and lines[-1].get("schema", 0) > SCHEMA:
-            raise UsageError(
-                f"{path} has format {lines[-1]['schema']}; this version reads up to {SCHEMA}",
-                "use the version that wrote it",
-            )
-    return lines
+        return [
+            {"source": str(path), **make_pyperf_row(value), "rejected": float("nan")}
+            for value in pyperf_values(path)
+        ]
+    except (ValueError, TypeError) as error:
+        raise PagestormError(f"{path}: metadata of the wrong kind ({error})") from None
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise PagestormError(f"cannot read {path}: {error}") from error
+def _closed(lines: Iterable[Line]) -> dict[tuple[str, int], int]:
+    """(block, round) -> the attempt that closed ``ok``."""
+    return {
+        (line["block"], line["round"]): line["attempt"]
+        for line in lines
+        if line["kind"] == "block" and line["status"] == "ok"
+    }
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise PagestormError(f"cannot read {path}: {error}") from error
-    return content
+def _node_of(host: Mapping[str, Any]) -> NodeOf:
+    """CPU -> memory node, of ``host.json``; empty where it does not say."""
+    found: dict[int, int] = {}
+    for node in host.get("cpus", {}).get("nodes", ()):
+        for part in filter(None, (node.get("cpus") or "").split(",")):
+            first, _, last = part.partition("-")
+            found |= dict.fromkeys(range(int(first), int(last or first) + 1), node["id"])
+    return found

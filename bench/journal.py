@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.errors import PagestormError, UsageError
-from bench.schema import JOURNAL, SCHEMA
+from bench.schema import JOURNAL, SCHEMA, upgrade_line
 
 Line = dict[str, Any]
 MAX_RETRIES = 2
@@ -218,6 +218,8 @@ class Journal:
 def read_lines(path: Path) -> tuple[list[Line], int]:
     """Lines of a journal, and the bytes they take: what follows is a line torn by a kill.
 
+    Lines of older versions are brought up to this one.
+
     Raises
     ------
     PagestormError
@@ -233,6 +235,7 @@ def read_lines(path: Path) -> tuple[list[Line], int]:
     # Without the newline at its end the last row is torn; with it the last row is empty.
     torn = rows.pop()
     lines: list[Line] = []
+    version = SCHEMA
     size = len(data) - len(torn)
     for number, row in enumerate(rows, start=1):
         try:
@@ -246,11 +249,14 @@ def read_lines(path: Path) -> tuple[list[Line], int]:
                 f"{path}, line {number}: not a journal line ({error})",
                 "restore the file from a copy, or cut it before that line to keep what is above",
             ) from None
-        if lines[-1]["kind"] == "start" and lines[-1].get("schema", 0) > SCHEMA:
+        if lines[-1]["kind"] == "start":
+            version = lines[-1].get("schema", SCHEMA)
+        if version > SCHEMA:
             raise UsageError(
-                f"{path} has format {lines[-1]['schema']}; this version reads up to {SCHEMA}",
+                f"{path} has format {version}; this version reads up to {SCHEMA}",
                 "use the version that wrote it",
             )
+        upgrade_line(lines[-1], version)
     return lines, size
 
 

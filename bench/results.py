@@ -17,7 +17,7 @@ from bench.blocks import Block
 from bench.journal import Line, State, replace_file
 from bench.mix import Case, cases, mix_name, name
 from bench.runner import live_entries
-from bench.schema import KEYS, PYPERF, SCHEMA, disturbances
+from bench.schema import KEYS, PYPERF, SCHEMA, disturbances, run_id
 
 MOST_REJECTED = 0.10
 """Share of rejected samples beyond which a case gets no verdict."""
@@ -134,6 +134,7 @@ def write_pyperf(folder: Path, state: State, stages: Stages) -> Selection:
 
     chosen = select(state, stages)
     host = host_metadata() if chosen.values else {}
+    host |= flat({"ps_run": run_id(state.starts[0]) if state.starts else None})
     benchmarks = []
     for case_name, values in list(chosen.values.items()):
         runs = [

@@ -17,11 +17,12 @@ Journal lines, by ``kind``:
 ``end``     the run is over: ``status`` (``done``, ``interrupted``, ``budget``), ``time``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Version history of the journal and of the ps_* metadata
+# Version history of the journal and of the ps_* metadata. A key that may be absent is no new
+# version; anything else is, and needs an entry in UPGRADES.
 # 1  2026-11-30  first
 SCHEMA = 1
 
@@ -66,7 +67,7 @@ ACTOR_FIELDS = (
     "stop_skew_s",
     "oversubscribed",
     "steps",
-    "step_bins",  # {bin: count}, see native.bin_edges_ns
+    "step_bins",  # {bin: count}, see step_bin_ns
     "max_step_s",
     "rest_s",
     "wait_s",
@@ -107,6 +108,51 @@ def disturbances(sample: Mapping[str, Any]) -> list[str]:
     return [key for key, rate in DISTURBANCES.items() if deltas.get(key, 0) > rate * seconds]
 
 
+def run_id(start: Mapping[str, Any]) -> str:
+    """Identity of a run, of its first ``start`` line."""
+    return f"{start.get('time', '')} {(start.get('boot_id') or '')[:8]}".strip()
+
+
+def step_bin_ns(step_bin: int) -> float:
+    """Lower edge of a bin of ``step_bins``; the next bin's is its end. 16 bins an octave."""
+    if step_bin < 16:
+        return float(step_bin)
+    octave, part = divmod(step_bin, 16)
+    return float((16 + part) << (octave - 1))
+
+
+# ---- older files --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """What turns data of one version into data of the next; each changes what it is given."""
+
+    line: Callable[[dict[str, Any]], None]
+    """Of a journal."""
+    metadata: Callable[[dict[str, Any]], None]
+    """Of one value of a pyperf file."""
+
+
+UPGRADES: dict[int, Upgrade] = {}
+"""By the version that is upgraded: one entry for each but the last."""
+
+
+def upgrade_line(line: dict[str, Any], version: int) -> None:
+    """Bring a journal line of an older version up to date; ``start`` lines say which it is."""
+    for old in range(version, SCHEMA):
+        UPGRADES[old].line(line)
+
+
+def upgrade_metadata(metadata: dict[str, Any]) -> None:
+    """Bring the metadata of a value up to date; ``ps_schema`` says which version it is."""
+    for old in range(metadata.get("ps_schema", SCHEMA), SCHEMA):
+        UPGRADES[old].metadata(metadata)
+
+
+# ---- pyperf metadata ----------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Key:
     """One flat metadata key of a pyperf file."""
@@ -119,7 +165,9 @@ class Key:
 # Metadata of one value in pyperf.json. pyperf allows flat int, float and str only.
 KEYS = (
     Key("ps_schema", "", "version of these keys"),
-    Key("ps_block", "", "block and round: values of one block may be paired"),
+    Key("ps_run", "", "which run: values of one block and round of one run may be paired"),
+    Key("ps_block", "", "block and round"),
+    Key("ps_case", "", "full name, where an export took a field out of it"),
     Key("ps_useful_bytes", "byte", "read + written + updated by all threads in one pass"),
     Key("ps_bus_min_bytes", "byte", "memory traffic of one pass, at least"),
     Key("ps_bus_max_bytes", "byte", "memory traffic of one pass, at most"),

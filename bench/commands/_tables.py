@@ -27,9 +27,9 @@ def show(report: "Report", stream: TextIO | None = None, brief: bool = False) ->
     _notes(console, "skipped", report.skipped)
     _notes(console, "rejected", report.rejected)
     _notes(console, "not tested", report.not_tested)
-    _list(console, "notes", report.notes)
-    _list(console, "files", report.files)
-    _list(console, "next", report.next_commands)
+    print_list(console, "notes", report.notes)
+    print_list(console, "files", report.files)
+    print_list(console, "next", report.next_commands)
 
 
 def make_console(stream: TextIO) -> "Console":
@@ -73,7 +73,7 @@ def _values(console: "Console", report: "Report") -> None:
         f"bandwidth, median and 95 % interval ({done})",
         ("<kernel", "size", "|pages", "", "GB/s useful", "", "GB/s bus"),
         (
-            [*_case(case), _number(case.gbps.value), _interval(case.gbps), _bus(case)]
+            [*_case(case), number(case.gbps.value), _interval(case.gbps), _bus(case)]
             for case in bandwidth
         ),
     )
@@ -84,9 +84,9 @@ def _values(console: "Console", report: "Report") -> None:
         (
             [
                 *_case(case),
-                _number(case.latency_ns.value),
+                number(case.latency_ns.value),
                 _interval(case.latency_ns),
-                _number(case.gbps.value),
+                number(case.gbps.value),
             ]
             for case in latency
         ),
@@ -101,7 +101,7 @@ def _case(case: "CaseResult") -> list[str]:
 
 
 def _bus(case: "CaseResult") -> str:
-    low, high = _number(case.bus_min_gbps), _number(case.bus_max_gbps)
+    low, high = number(case.bus_min_gbps), number(case.bus_max_gbps)
     return low if low == high else f"{low} to {high}"
 
 
@@ -124,29 +124,29 @@ def _verdicts(console: "Console", report: "Report") -> None:
         ),
     )
     unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
-    _list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
+    print_list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
         console.print(f"{unequal} pairs ran in different placements and were not compared")
     untested = [c for c in report.comparisons if not c.decision.n and not c.skipped]
-    _list(
+    print_list(
         console,
         "no verdict",
         [f"{_name(c)}: {c.decision.reason}" for c in untested],
     )
-    _list(
+    print_list(
         console,
         "best concurrency",
         [
             f"{b.label} {format_size(b.size)} {b.pages}: {b.threads} threads,"
-            f" {_number(b.gbps)} GB/s; 95 % of it from {b.enough} on"
+            f" {number(b.gbps)} GB/s; 95 % of it from {b.enough} on"
             f" (tried {', '.join(map(str, b.tried))})"
             for b in report.best
         ],
     )
-    _list(console, "by placement of the CPUs", _placements(report))
+    print_list(console, "by placement of the CPUs", _placements(report))
     flagged = [(case.case, flag) for case in report.cases for flag in case.flags]
-    _list(console, "read with care", [f"{case}: {flag}" for case, flag in flagged])
+    print_list(console, "read with care", [f"{case}: {flag}" for case, flag in flagged])
 
 
 def _placements(report: "Report") -> list[str]:
@@ -154,7 +154,7 @@ def _placements(report: "Report") -> list[str]:
     for case in report.cases:
         if len(case.by_state) > 1:
             told = ", ".join(
-                f"{state} {_number(found.value)} (n={found.n})"
+                f"{state} {number(found.value)} (n={found.n})"
                 for state, found in case.by_state.items()
             )
             size = format_size(case.size)
@@ -168,13 +168,19 @@ def _name(comparison: "Comparison") -> str:
 
 
 def _gain(comparison: "Comparison") -> tuple[str, str]:
-    middle, low, high = comparison.gain
-    if not math.isfinite(high) or comparison.decision.low <= 0:
-        return _percent(middle), ""
-    return _percent(middle), f"[{_percent(low)}, {_percent(high)}]"
+    return percent(comparison.gain[0]), percent_interval(comparison.decision.low, comparison.gain)
 
 
-def _percent(share: float) -> str:
+def percent_interval(lowest_ratio: float, gain: tuple[float, float, float]) -> str:
+    """Interval of a gain; empty where there were too few samples for one."""
+    _, low, high = gain
+    if not math.isfinite(high) or lowest_ratio <= 0:
+        return ""
+    return f"[{percent(low)}, {percent(high)}]"
+
+
+def percent(share: float) -> str:
+    """``+18%``, ``-1.3%``."""
     return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
 
 
@@ -195,7 +201,8 @@ def _notes(console: "Console", title: str, notes: Sequence["Note"]) -> None:
             console.print(f"    -> {note.remedy}", markup=False, soft_wrap=True)
 
 
-def _list(console: "Console", title: str, lines: Sequence[str]) -> None:
+def print_list(console: "Console", title: str, lines: Sequence[str]) -> None:
+    """Print lines under a title; nothing where there are none."""
     if not lines:
         return
     console.print(f"{title}:", style="bold")
@@ -203,7 +210,7 @@ def _list(console: "Console", title: str, lines: Sequence[str]) -> None:
         console.print(f"  {line}", markup=False, soft_wrap=title in ("files", "next"))
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three digits, as many as such a measurement has."""
     if math.isnan(value):
         return "-"
@@ -213,4 +220,4 @@ def _number(value: float) -> str:
 def _interval(found: "Estimate") -> str:
     if math.isnan(found.low):
         return f"n={found.n}"
-    return f"[{_number(found.low)}, {_number(found.high)}]"
+    return f"[{number(found.low)}, {number(found.high)}]"

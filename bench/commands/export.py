@@ -77,10 +77,13 @@ def write_files(folder: Path, by: str, output: Path | None = None) -> list[Path]
         if value is None:
             continue
         runs = [
-            pyperf.Run(a_run.values, metadata={**a_run.get_metadata(), "name": rest},
-                       collect_metadata=False)
+            pyperf.Run(
+                a_run.values,
+                metadata={"ps_case": benchmark.get_name()} | a_run.get_metadata() | {"name": rest},
+                collect_metadata=False,
+            )
             for a_run in benchmark.get_runs()
-        ]  # fmt: skip
+        ]
         files.setdefault(value, []).append(pyperf.Benchmark(runs))
     if not files:
         raise UsageError(f"no case of {source} has the field {by!r}", f"fields: {', '.join(PARTS)}")

@@ -27,8 +27,7 @@ static int refuse_params(const ps_ctx *ctx, char *why)
         return ps_refuse(why, EINVAL, "chunk is a multiple of 64, not %llu",
                          (unsigned long long)values[CHUNK].number);
     if (one + full > PER)
-        return ps_refuse(why, EINVAL, "one and full are more than all: %llu of %u",
-                         (unsigned long long)(one + full), PER);
+        return ps_refuse(why, EINVAL, "one and full together are more than all of %u", PER);
     if (full && full * of_full > b * PER)
         return ps_refuse(why, EINVAL, "full_b alone makes b denser than density_b");
     if (full && (PER - full) * PER < b * PER - full * of_full)

@@ -19,7 +19,7 @@ typedef struct {
     const uint32_t *start, *column;
     const double *value, *x;
     const fr *value_fr, *x_fr;
-    uint64_t ahead; /* entries; 0 in loops that do not prefetch */
+    uint64_t ahead; /* entries, of loops that prefetch */
 } spmv_job;
 
 /* Results of rows [first, last) to out. */
