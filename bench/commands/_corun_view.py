@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, TextIO
 
-from bench.commands._tables import _list, _notes, make_console, table
+from bench.commands._tables import make_console, print_list, print_notes, table
 
 if TYPE_CHECKING:
     from analysis.corun import Cell, CorunReport
@@ -85,11 +85,11 @@ def show(report: "CorunReport", stream: TextIO) -> None:
             for s in report.spaces
         ),
     )
-    _notes(console, "not measured", report.not_measured)
-    _notes(console, "rejected", report.rejected)
-    _list(console, "notes", report.notes)
-    _list(console, "files", report.files)
-    _list(console, "next", report.next_commands)
+    print_notes(console, "not measured", report.not_measured)
+    print_notes(console, "rejected", report.rejected)
+    print_list(console, "notes", report.notes)
+    print_list(console, "files", report.files)
+    print_list(console, "next", report.next_commands)
 
 
 _MARKS = {"hurts": "+", "helps": "-", "neutral": "."}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def rows_of(state: State) -> list[Any]:
     """Rows of ``analysis.load`` of all samples that count."""
-    from analysis.load import make_rows
+    from analysis.rows import make_rows
 
     return [
         row for lines in state.samples.values() for line in lines for row in make_rows(line, "")

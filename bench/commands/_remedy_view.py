@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, TextIO
 
-from bench.commands._tables import _list, _notes, _number, make_console, table
+from bench.commands._tables import make_console, number, percent, print_list, print_notes, table
 
 if TYPE_CHECKING:
     from analysis.remedy import RemedyResult
@@ -15,7 +15,7 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
     """Print what pays first, then how that was found."""
     console = make_console(stream)
     console.print(report.conclusion, style="bold", markup=False)
-    _list(console, "before anything was tried", report.before)
+    print_list(console, "before anything was tried", report.before)
     table(
         console,
         f"{report.scenario} as it is",
@@ -26,7 +26,7 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
                 actor.label,
                 actor.waits,
                 f"{actor.weight:.0%}",
-                _number(actor.gbps) if actor.gbps else "-",
+                number(actor.gbps) if actor.gbps else "-",
                 "-" if math.isnan(actor.alone) else f"{actor.alone:.0%}",
             ]
             for actor in report.actors
@@ -41,7 +41,7 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
             [
                 remedy.name,
                 *gain_cells(remedy.total),
-                "-" if math.isnan(remedy.predicted) else _percent(remedy.predicted),
+                "-" if math.isnan(remedy.predicted) else percent(remedy.predicted),
                 remedy.total.verdict,
                 _cause(remedy),
             ]
@@ -59,21 +59,21 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
                 for remedy in tested
             ),
         )
-    _list(console, "no prediction", _unpredicted(tested))
+    print_list(console, "no prediction", _unpredicted(tested))
     unclear = [r for r in tested if not r.total.decided]
-    _list(console, "cannot tell", [f"{r.name}: {r.total.reason}" for r in unclear])
-    _list(console, "read with care", [f"{r.name}: {note}" for r in tested for note in r.notes])
-    _list(
+    print_list(console, "cannot tell", [f"{r.name}: {r.total.reason}" for r in unclear])
+    print_list(console, "read with care", [f"{r.name}: {note}" for r in tested for note in r.notes])
+    print_list(
         console,
         "no verdict",
         [f"{r.name}: {r.total.reason}" for r in report.remedies if not r.tested],
     )
-    _notes(console, "does not apply", report.refused)
-    _notes(console, "not tested", report.untested)
-    _notes(console, "rejected", report.rejected)
-    _list(console, "notes", report.notes)
-    _list(console, "files", report.files)
-    _list(console, "next", report.next_commands)
+    print_notes(console, "does not apply", report.refused)
+    print_notes(console, "not tested", report.untested)
+    print_notes(console, "rejected", report.rejected)
+    print_list(console, "notes", report.notes)
+    print_list(console, "files", report.files)
+    print_list(console, "next", report.next_commands)
 
 
 def gain_cells(decision: "Decision") -> tuple[str, str]:
@@ -84,8 +84,8 @@ def gain_cells(decision: "Decision") -> tuple[str, str]:
     if math.isnan(middle):
         return "-", ""
     if not math.isfinite(high) or decision.low <= 0:
-        return _percent(middle), ""
-    return _percent(middle), f"[{_percent(low)}, {_percent(high)}]"
+        return percent(middle), ""
+    return percent(middle), f"[{percent(low)}, {percent(high)}]"
 
 
 _MARKS = {"helps": " +", "hurts": " -", "neutral": " ="}
@@ -109,7 +109,3 @@ def _cause(remedy: "RemedyResult") -> str:
 
 def _unpredicted(tested: "list[RemedyResult]") -> list[str]:
     return [f"{r.name}: {r.prediction}" for r in tested if r.prediction]
-
-
-def _percent(share: float) -> str:
-    return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"

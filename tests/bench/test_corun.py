@@ -9,8 +9,9 @@ import pytest
 from simulated import REGISTRY, actor, cpus, line
 
 from analysis.corun import _Matrix
-from analysis.load import Results, make_rows
+from analysis.load import Results
 from analysis.models.sharing import Group, shares
+from analysis.rows import make_rows
 from bench.blocks import Settings
 from bench.corunplan import Subject, make, parse_split
 from bench.errors import UsageError

@@ -99,7 +99,7 @@ def test_pyperf_has_the_samples_of_the_verdict(done):
     assert found["rounds"] in counts
 
 
-@pytest.mark.parametrize("after_s", [0.4, 1.5, 3.0])
+@pytest.mark.parametrize("after_s", [1.0, 3.0])
 def test_a_killed_run_goes_on_and_ends_as_it_would_have(tmp_path, after_s):
     fake = Fake(tmp_path / "fake")
     process = drive(tmp_path / "out", fake, start_new_session=True)

@@ -161,7 +161,8 @@ def test_what_comes_next_depends_on_the_journal_alone():
             replayed.apply(line)
         closed = {"kind": "block", "block": block_id, "round": round_, "attempt": 0}
         replayed.apply({**closed, "status": "ok"})
-        stages = Stages(made.plan, options, time.monotonic())
+        if len(replayed.samples) % 5 == 0:
+            stages = Stages(made.plan, options, time.monotonic())
     assert stages.next_block(replayed) is None
 
 
