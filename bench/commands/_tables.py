@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from bench.commands import _beside_view
 from bench.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def show(report: "Report", stream: TextIO | None = None, brief: bool = False) ->
     if brief:
         return
     _verdicts(console, report)
+    _beside_view.show(console, report)
     print_notes(console, "skipped", report.skipped)
     print_notes(console, "rejected", report.rejected)
     print_notes(console, "not tested", report.not_tested)
