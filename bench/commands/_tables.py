@@ -50,7 +50,8 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    # As Text: kernels have brackets in their names, which rich would read as markup.
+    made = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     made.padding = (0, 1, 0, 0)
     made.pad_edge = False
     for column in columns:

@@ -1,6 +1,7 @@
 """Print the closing table of any result again."""
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def plan_kind(folder: Path) -> str:
     if not (folder / PLAN).exists():
         return ""
     plan, options = read_plan(folder)
-    return next((kind for kind in ("remedy", "corun") if kind in options), plan.preset)
+    return next((kind for kind in ("remedy", "corun", "attribute") if kind in options), plan.preset)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,10 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
         _remedy.show(folder, options, sys.stdout, args.json)
         return 0
-    if kind == "corun":
-        from bench.commands import corun
-
-        corun.show(folder, options, args.json)
+    if kind in ("corun", "attribute"):
+        importlib.import_module(f"bench.commands.{kind}").show(folder, options, args.json)
         return 0
     if args.json:
         dump_json(report_data(folder, options), sys.stdout)
