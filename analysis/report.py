@@ -13,13 +13,20 @@ from typing import Any
 from analysis.intervals import median_interval, pairs_needed
 from analysis.load import Results, Row, steps
 from analysis.loaded import LoadedCurve, curves
+from analysis.measured import (
+    ENOUGH,
+    MeasuredCurve,
+    Saturation,
+    fit_curve,
+    measured_curves,
+    saturation,
+    why_unfitted,
+)
 from analysis.paired import MOST_REJECTED, Comparison, Rule, comparisons, grouped, middle
 from analysis.stalls import Stalls
 from analysis.stalls import table as step_table
 from bench.units import format_size
 
-ENOUGH = 0.95
-"""Share of the highest bandwidth at which more threads are not worth having."""
 MOST_SAMPLES = 200
 """A longer run is not proposed: effects that small drown in what the host does meanwhile."""
 
@@ -80,6 +87,10 @@ class Concurrency:
     enough: int
     """Fewest threads that reached 95 % of it."""
     tried: tuple[int, ...]
+    saturation: Saturation | None
+    """By a fit over the threads of one memory node."""
+    unfitted: str
+    """Why there is no fit, or no plateau in it."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +155,7 @@ def build(
     labels = {case.case: case.label for case in report.cases}
     for block in results.blocks:
         report.comparisons += comparisons(results, block, labels, rule)
-    report.best = _best_concurrency(report.cases)
+    report.best = _best_concurrency(results.rows)
     beside = [row for row in results.rows if row["question"] == "beside"]
     report.loaded = curves(beside)
     report.stalls = _stalls(results, beside)
@@ -227,20 +238,42 @@ def _stalls(results: Results, beside: Sequence[Row]) -> list[Stalls]:
     return [found for found in step_table(steps(results.folder)) if found.case in wanted]
 
 
-def _best_concurrency(cases: Sequence[CaseResult]) -> list[Concurrency]:
-    groups: dict[tuple[str, int, str], list[CaseResult]] = {}
-    for case in cases:
-        if math.isfinite(case.gbps.value) and case.gbps.value > 0:
-            groups.setdefault((case.label, case.size, case.pages), []).append(case)
+def _best_concurrency(rows: Sequence[Row]) -> list[Concurrency]:
+    curves = measured_curves(rows, "bandwidth")
+    variants = Counter((c.label, c.size, c.pages) for c in curves)
     found = []
-    for (label, size, pages), group in groups.items():
-        tried = tuple(sorted(case.threads for case in group))
-        if len(tried) > 1:
-            top = max(group, key=lambda case: case.gbps.value)
-            most = top.gbps.value
-            enough = min(case.threads for case in group if case.gbps.value >= ENOUGH * most)
-            found.append(Concurrency(label, size, pages, top.threads, most, enough, tried))
+    for curve in sorted(curves, key=lambda c: (c.label, c.size, c.pages != "base", c.pages)):
+        points = dict(zip(curve.x, curve.y, strict=True))
+        points |= {point.x: middle(point.samples) for point in curve.outside}
+        threads, most = curve.best
+        enough = min(x for x, y in points.items() if y >= ENOUGH * most)
+        several = variants[curve.label, curve.size, curve.pages] > 1
+        limit, unfitted = _saturation(curve)
+        found.append(
+            Concurrency(
+                f"{curve.label}/{curve.variant}" if several else curve.label,
+                curve.size,
+                curve.pages,
+                int(threads),
+                most,
+                int(enough),
+                tuple(int(x) for x in sorted(points)),
+                limit,
+                unfitted,
+            )
+        )
     return found
+
+
+def _saturation(curve: MeasuredCurve) -> tuple[Saturation | None, str]:
+    if len(curve.x) < 2:
+        return None, "one thread count on one memory node: measured best only"
+    choice = fit_curve(curve)
+    if choice.best is None:
+        return None, why_unfitted(curve, choice)
+    limit = saturation(choice)
+    name = choice.best.model.NAME
+    return limit, "" if limit else f"no plateau in sight by {name}"
 
 
 # ---- what is left --------------------------------------------------------------------------------
@@ -260,7 +293,7 @@ def _not_tested(results: Results, report: Report, program: str) -> list[Note]:
             Note(
                 f"page sizes above a working set of {format_size(largest)}",
                 "what larger pages bring grows with it",
-                f"{program} run --preset {results.plan.get('preset', 'quick')} --working-set SIZE",
+                f"{program} run {_sweep(results)} --working-set SIZE",
             )
         )
     if not questions & {"remedy", "remedies"}:
@@ -298,6 +331,12 @@ def _notes(report: Report) -> list[str]:
     return notes
 
 
+def _sweep(results: Results) -> str:
+    """Flag that names what was run: presets have no path."""
+    name = results.plan.get("preset", "quick")
+    return f"--{'sweep' if name.endswith('.toml') or '/' in name else 'preset'} {name}"
+
+
 def _next_commands(results: Results, report: Report, program: str) -> list[str]:
     commands = []
     if results.status != "done":
@@ -312,6 +351,5 @@ def _next_commands(results: Results, report: Report, program: str) -> list[str]:
     unclear = [c.decision.samples_to_decide for c in report.comparisons]
     wanted = [n for n in unclear if n and n <= MOST_SAMPLES]
     if wanted:
-        preset = results.plan.get("preset", "quick")
-        commands.append(f"{program} run --preset {preset} --samples {max(wanted)}")
+        commands.append(f"{program} run {_sweep(results)} --samples {max(wanted)}")
     return [*commands, *(n.remedy for n in report.not_tested if n.remedy.endswith("remedy"))]

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from analysis.paired import Comparison
-    from analysis.report import CaseResult, Estimate, Note, Report
+    from analysis.report import CaseResult, Concurrency, Estimate, Note, Report
 
 WIDTH = 80
 """Of output that no terminal limits."""
@@ -137,19 +138,43 @@ def _verdicts(console: "Console", report: "Report") -> None:
         "no verdict",
         [f"{_name(c)}: {c.decision.reason}" for c in untested],
     )
-    print_list(
-        console,
-        "best concurrency",
-        [
-            f"{b.label} {format_size(b.size)} {b.pages}: {b.threads} threads,"
-            f" {number(b.gbps)} GB/s; 95 % of it from {b.enough} on"
-            f" (tried {', '.join(map(str, b.tried))})"
-            for b in report.best
-        ],
-    )
+    _concurrency(console, report)
     print_list(console, "by placement of the CPUs", _placements(report))
     flagged = [(case.case, flag) for case in report.cases for flag in case.flags]
     print_list(console, "read with care", [f"{case}: {flag}" for case, flag in flagged])
+
+
+def _concurrency(console: "Console", report: "Report") -> None:
+    table(
+        console,
+        "best concurrency",
+        ("<kernel", "size", "|pages", "best", "GB/s", "95 % from", "<tried", "<saturation"),
+        (
+            [
+                b.label,
+                format_size(b.size),
+                b.pages,
+                f"{b.threads}t",
+                number(b.gbps),
+                f"{b.enough}t",
+                ", ".join(map(str, b.tried)),
+                _saturation(b),
+            ]
+            for b in report.best
+        ),
+    )
+    reasons = Counter(b.unfitted for b in report.best if b.unfitted)
+    print_list(
+        console, "saturation not fitted", [f"{n} of them: {why}" for why, n in reasons.items()]
+    )
+
+
+def _saturation(best: "Concurrency") -> str:
+    found = best.saturation
+    if found is None:
+        return "-"
+    where = "" if found.threads is None else f" from {found.threads}t"
+    return f"{number(found.gbps)} [{number(found.low)}, {number(found.high)}]{where}, {found.model}"
 
 
 def _placements(report: "Report") -> list[str]:

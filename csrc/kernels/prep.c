@@ -277,7 +277,7 @@ static const ps_param params[] = {
              .default_value = 530,
              .min = 1,
              .max = 1u << 20,
-             .unit = "scalars",
+             .unit = "",
              .help = "full scalars in a row; 1: all over the place"},
     [DENSITY_A] = SHARE("density_a", 9970, "share of scalars with a point in A"),
     [DENSITY_B] = SHARE("density_b", 2540, "share of scalars with points in B"),
@@ -294,7 +294,7 @@ static const ps_param params[] = {
                .default_value = 8192,
                .min = 64,
                .max = 1u << 24,
-               .unit = "scalars",
+               .unit = "",
                .help = "scalars that a thread takes at once, a multiple of 64"},
 };
 

@@ -143,6 +143,35 @@ def test_best_concurrency(fake, tmp_path):
     (best,) = report.best
     assert best.tried == (1, 2, 4)
     assert best.enough == 1, "all are equally fast"
+    assert best.saturation is None
+    assert "too few points (3, under 6): measured best only" in text_of(report)
+
+
+def test_saturation_is_fitted_where_there_are_points_enough(fake, tmp_path):
+    # One block a count, in the order of the script: a plateau from 4 threads on.
+    counts = range(1, 9)
+    fake.script(scan=[f"ok:{0.4 / min(n, 4) * (1 + 0.01 * (n % 3))}" for n in counts])
+    blocks = tuple(block(f"t{n}", f"scan/x/base/{n}t/1GiB", question="threads") for n in counts)
+    wanted = list(blocks)[::-1]
+    plan = Plan("q", blocks, 1, 1)
+    run(tmp_path, plan, next_block=lambda _: wanted.pop() if wanted else None)
+    write_plan(tmp_path, plan, {})
+    report = build(load(tmp_path), "pagestorm")
+    (best,) = report.best
+    plateau = (1 << 30) / 0.1 / 1e9
+    assert best.saturation.low <= plateau <= best.saturation.high * 1.02
+    assert best.saturation.threads in (3, 4)
+    assert best.saturation.model in " ".join(text_of(report).split())
+    assert json.dumps(plain(report), allow_nan=False)
+
+
+def test_what_runs_beside_is_no_concurrency(fake, tmp_path):
+    names = [
+        f"scan/x/base/1t/1GiB+spin/x/base/1t/1MiB{{role=background{pace}}}"
+        for pace in ("", ";pace=1000000000")
+    ]
+    plan = Plan("q", (block("b", "scan/x/base/1t/1GiB", *names, question="beside"),), 6, 1)
+    assert report_of(tmp_path, plan).best == []
 
 
 def test_an_interrupted_run_says_how_to_go_on(fake, tmp_path):
