@@ -57,6 +57,7 @@ def begin(folder: Path, request: Request, as_json: bool, command: Sequence[str] 
         name="remedy",
         command=command,
         announcement=f"every actor alone, about {format_duration(first.plan.estimate_s)}",
+        reserve=_missing_pages(first.plan, planner) if request.reserve else {},
     )
     if (folder / "plan.toml").exists() or (folder / ALONE / "plan.toml").exists():
         raise UsageError(
@@ -75,8 +76,14 @@ def go_on(folder: Path, as_json: bool, command: Sequence[str] = WORKER) -> int:
                 f"{folder} is not a run of remedy", f"{program_name()} run --resume {folder}"
             )
         session.command = command
+        if session.options["remedy"]["reserve"]:
+            planner, _ = _request_of(folder).planner()
+            session.reserve = _missing_pages(session.plan, planner)
         return _main(session)
     session = open_session(str(folder / ALONE), as_json)
+    request = Request.from_plain(session.options["request"], session.plan.blocks[0].entries[0].mix)
+    if request.reserve:
+        session.reserve = _missing_pages(session.plan, request.planner()[0])
     session.tables, session.name, session.command = False, "remedy", command
     return _after_solo(folder, session, as_json)
 
@@ -93,10 +100,9 @@ def _after_solo(folder: Path, session: Session, as_json: bool) -> int:
 
 def main_session(folder: Path, as_json: bool) -> Session:
     """Plan the trial of a folder whose actors were all measured alone."""
-    plan, options = read_plan(folder / ALONE)
+    _, options = read_plan(folder / ALONE)
     state = read_state(folder / ALONE)
-    (block,) = plan.blocks
-    request = Request.from_plain(options["request"], block.entries[0].mix)
+    request = _request_of(folder)
     planner, setting = request.planner()
     rows = rows_of(state)
     walls = [wall for walls in state.walls.values() for wall in walls]
@@ -121,7 +127,30 @@ def main_session(folder: Path, as_json: bool) -> Session:
         request.seed,
     )
     spec = _spec(request, made, budget_s, rows, options["measured"], planner)
-    return Session(folder, made.plan, spec, as_json=as_json, tables=False, name="remedy")
+    return Session(
+        folder,
+        made.plan,
+        spec,
+        as_json=as_json,
+        tables=False,
+        name="remedy",
+        reserve=_missing_pages(made.plan, planner) if request.reserve else {},
+    )
+
+
+def _request_of(folder: Path) -> Request:
+    """Request of a folder that was begun."""
+    plan, options = read_plan(folder / ALONE)
+    return Request.from_plain(options["request"], plan.blocks[0].entries[0].mix)
+
+
+def _missing_pages(plan: Plan, planner: MixPlanner) -> dict[int, int]:
+    """Huge pages that a plan needs beyond those the pools have."""
+    from bench.hugepages import shortfall
+    from bench.plan import pool_need
+    from bench.resources import read_resources
+
+    return shortfall(pool_need(plan, read_resources(), planner.registry))
 
 
 def _spec(
@@ -179,9 +208,11 @@ def _spec(
             "before": forecast.before(),
             "alone": forecast.speed_in_mix(usual),
             "budget_s": budget_s,
+            "dead_band": request.dead_band,
             "pilot_rounds": PILOT_ROUNDS,
             "most_rounds": request.samples or 60,
             "most_pairs": made.most_pairs,
+            "reserve": request.reserve,
         },
     }
 

@@ -230,11 +230,11 @@ def test_presets_are_the_files_of_their_folder():
     assert {"quick", "standard", "full"} <= set(sweepfile.preset_names())
 
 
-def test_pydantic_is_imported_for_sweeps_only():
+def test_pydantic_is_imported_for_files_of_users_only():
     folder = Path(sweepfile.__file__).parent
     users = [
         p.name
         for p in folder.rglob("*.py")
         if re.search("^(from|import) pydantic", p.read_text(), re.M)
     ]
-    assert sorted(users) == ["sweep.py", "sweepfile.py"]
+    assert sorted(users) == ["scenariofile.py", "sweep.py", "sweepfile.py"]
