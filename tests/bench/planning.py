@@ -44,7 +44,7 @@ KERNELS = {
             "chunks", params=[_number("chunk", MIB, 4 * KIB, GIB, "B", "size")], memory="churn"
         ),
         _kernel("matrix", params=[Param("file", "file", "", 0, 0, (), "", "")]),
-        _kernel("spin", params=[_number("steps", 20, 1, 1000)], per_thread=()),
+        _kernel("spin", "round", [_number("steps", 20, 1, 1000)], per_thread=()),
     )
 }
 POLICIES = {
