@@ -84,7 +84,7 @@ class Made:
     def canonical(self, actor: Actor) -> Actor:
         kernel, params = KERNELS[actor.kernel], []
         for name, value in actor.params:
-            checked = native._checked(kernel, kernel.param(name), value)
+            checked = native.checked(kernel, kernel.param(name), value)
             if checked != kernel.param(name).default:
                 params.append((name, checked))
         return replace(actor, params=tuple(params))

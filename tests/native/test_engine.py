@@ -401,7 +401,7 @@ class TestMemory:
             "actor = Actor('spin', 'scalar', 'base', 1, 0)\n"
             "raw = native.run(Mix((actor,)), native.RunSettings(fixed_passes=1), keep=True)\n"
             "raw.spec.actors[0].kernel = raw.spec.ffi.NULL\n"
-            "native._module().lib.ps_release(raw.kept)\n"
+            "native.module().lib.ps_release(raw.kept)\n"
         )
 
     def test_pinned_threads_run_where_they_were_put(self):
