@@ -292,10 +292,10 @@ class Expander:
         return self._cpus[key]
 
     def _sized_by_working_set(self, sweep: Sweep, case: dict[str, Any]) -> bool:
-        kernels = self.registry.kernels()
-        own = case["sizes"] == "auto" and kernels[case["kernels"].kernel].op
-        extra = any(e.spec.size == "auto" and kernels[e.choice.kernel].op for e in case["beside"])
-        return bool(own or extra)
+        auto = [case["kernels"].kernel] if case["sizes"] == "auto" else []
+        auto += [e.choice.kernel for e in case["beside"] if e.spec.size == "auto"]
+        kernels = [self.registry.kernels()[kernel] for kernel in auto]
+        return any(kernel.op and kernel.arrays for kernel in kernels)
 
     # ---- exclusion ------------------------------------------------------------------------------
 

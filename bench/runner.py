@@ -249,8 +249,9 @@ def why_invalid(mix: Mix, response: Mapping[str, Any]) -> str:
             if known and seen["matching"] < LEAST_MATCHING * known:
                 share = seen["matching"] / known
                 return f"evidence: actor {i} has {share:.1%} of its bytes as {policy} {when} it ran"
-            if total and seen.get("wrong_node", 0) > MOST_MISPLACED * total:
-                share = seen["wrong_node"] / total
+            told = total - seen.get("unknown_node", 0)
+            if told > 0 and seen.get("wrong_node", 0) > MOST_MISPLACED * told:
+                share = seen["wrong_node"] / told
                 return f"evidence: actor {i} has {share:.1%} of its bytes on another memory node"
         seconds = actor["seconds"]
         if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:

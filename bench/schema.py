@@ -41,7 +41,7 @@ SAMPLE_FIELDS = (
     "window_s",  # length of the window
     "deadline_hit",  # closed by the deadline before min_passes
     "actors",  # list of ACTOR_FIELDS objects, in the mix's order
-    "pools",  # {name: {"wait_s", "takes", "puts", "blocked"}}
+    "pools",  # {name: {"wait_s", "takes", "puts", "blocked"}}, of the window
     "where",  # {"pingpong_before_ns", "pingpong_after_ns", "state", "adds_per_ns"}
     "disturbed",  # {counter: delta over the window}, see DISTURBANCES
     "worker",  # {"start_s", "import_s", "touch_s", "fill_s", "total_s"}: cost of the sample itself
@@ -61,7 +61,9 @@ ACTOR_FIELDS = (
     "ops",  # per pass of one thread; 0: none
     "mapped_bytes",
     "used_bytes",
-    "evidence",  # {"before", "after"}: {"matching", "known", "total", "wrong_node", "source"}
+    # {"before", "after"}: {"matching", "known", "total", "wrong_node", "unknown_node", "source"},
+    # in bytes; "unknown_node" is absent in older files
+    "evidence",
     "cpus",  # [[before, after] a thread]
     "start_skew_s",
     "stop_skew_s",
@@ -77,7 +79,7 @@ ACTOR_FIELDS = (
     "switches",
     "forced_switches",
     "phases",  # {phase: seconds}
-    "thread_passes",  # [passes a thread]: fairness
+    "thread_passes",  # [whole passes a thread]; where threads join, the first counts them
 )
 
 # Counters of ``disturbed`` that mark a sample, and the rate a second above which they do. Most
@@ -106,6 +108,12 @@ def disturbances(sample: Mapping[str, Any]) -> list[str]:
         switches = sum(actor["forced_switches"] for actor in sample["actors"])
         deltas["forced_switches"] = switches / sum(threads)
     return [key for key, rate in DISTURBANCES.items() if deltas.get(key, 0) > rate * seconds]
+
+
+def known_share(look: Mapping[str, Any]) -> float:
+    """Share of one look's bytes whose pages and, where bound to one, memory node could be told."""
+    told = min(look["known"], look["total"] - look.get("unknown_node", 0))
+    return float(max(0, told) / look["total"])
 
 
 def run_id(start: Mapping[str, Any]) -> str:
@@ -175,7 +183,7 @@ KEYS = (
     Key("ps_passes", "", "passes in the window"),
     Key("ps_window_s", "second", "length of the window"),
     Key("ps_evidence", "", "share of known bytes backed as the policy promises, 0 to 1"),
-    Key("ps_evidence_known", "", "share of bytes whose backing could be told, 0 to 1"),
+    Key("ps_evidence_known", "", "share of bytes whose pages and node could be told, 0 to 1"),
     Key("ps_evidence_source", "", "where the evidence is from"),
     Key("ps_mapped_bytes", "byte", "mapping rounded up to the policy's page"),
     Key("ps_state", "", "near, far or moved: the CPUs used, by ping-pong before and after"),

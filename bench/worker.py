@@ -75,6 +75,7 @@ def evidence(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a C struct
         "known": row.known_bytes,
         "total": row.total_bytes,
         "wrong_node": row.wrong_node_bytes,
+        "unknown_node": row.unknown_node_bytes,
         "source": native.text(row.source),
     }
 

@@ -78,8 +78,9 @@ def test_a_sample_on_one_cpu_is_paired_with_any_placement():
     assert strata("near", "far") == ("near", "far")
 
 
-def test_unknown_pages_give_no_verdict_unless_accepted(fake, tmp_path):
-    fake.script(scan=["unknown"])
+@pytest.mark.parametrize("deed", ["unknown", "unknown-node"])
+def test_unknown_pages_and_nodes_give_no_verdict_unless_accepted(fake, tmp_path, deed):
+    fake.script(scan=[deed])
     report = report_of(tmp_path, pages_plan(kernels=("scan",)))
     assert one_verdict(report).decision.verdict == "not tested"
     assert "--accept-unknown" in one_verdict(report).decision.command

@@ -3,9 +3,9 @@
 ``FAKE_WORKER`` names a folder. ``script.json`` in it maps a kernel's name to a list of deeds, one a
 sample (the last one repeats): ``ok``, ``ok:SECONDS`` (seconds per pass), ``slow:SECONDS``
 (sleeps, then ok), ``hang``, ``exit``, ``segv``, ``kill``, ``skip``, ``fail``, ``garbage``,
-``silent``, ``nan``, ``short``, ``wrong``, ``wrong-after``, ``unknown``, ``misplaced``,
-``deadline``, ``starved``, ``near``/``far`` (placement state), ``disturbed``. Each sample appends a
-line to ``calls`` there: an independent record of what was run.
+``silent``, ``nan``, ``short``, ``wrong``, ``wrong-after``, ``unknown``, ``unknown-node``,
+``misplaced``, ``misplaced-rest``, ``deadline``, ``starved``, ``near``/``far`` (placement state),
+``disturbed``. Each sample appends a line to ``calls`` there: an independent record of what was run.
 """
 
 import ctypes
@@ -97,7 +97,8 @@ def actor(request, i, cpus, deed, seconds, n):
     if deed == "starved":
         seconds = 0
     total = size
-    good = {"matching": total, "known": total, "total": total, "wrong_node": 0, "source": "smaps"}
+    good = {"matching": total, "known": total, "total": total, "source": "smaps"}
+    good |= {"wrong_node": 0, "unknown_node": 0}
     bad = {**good, "matching": total // 2}
     before = after = good
     if deed == "wrong":
@@ -106,6 +107,10 @@ def actor(request, i, cpus, deed, seconds, n):
         after = bad
     if deed == "unknown":
         before = after = {**good, "matching": 0, "known": 0}
+    if deed == "unknown-node":
+        before = after = {**good, "unknown_node": total}
+    if deed == "misplaced-rest":
+        before = after = {**good, "wrong_node": total // 200, "unknown_node": total * 3 // 4}
     if deed == "misplaced":
         before = after = {**good, "wrong_node": total // 4}
     chase = mix.startswith("chase")

@@ -83,7 +83,8 @@ def test_a_request_holds_what_the_worker_needs():
         ("fail", "no page of 2 MiB"),
         ("wrong", "evidence: actor 0 has 50.0% of its bytes as base before"),
         ("wrong-after", "as base after"),
-        ("misplaced", "on another memory node"),
+        ("misplaced", "25.0% of its bytes on another memory node"),
+        ("misplaced-rest", "2.0% of its bytes on another memory node"),
         ("deadline", "deadline"),
     ],
 )
