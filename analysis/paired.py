@@ -13,10 +13,8 @@ from typing import Any
 from analysis.load import BlockInfo, Results, Row, beside
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state
 from bench.mix import Actor, Mix, actor_name, parse_mix
+from bench.schema import LEAST_KNOWN, too_many_rejected
 from bench.units import format_size
-
-MOST_REJECTED = 0.10
-"""Share of rejected samples beyond which a case gets no verdict."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +127,10 @@ def _decide(
     """Apply the rule to one pair of cases; the second value counts pairs of unequal state."""
     for mix in {row["mix"] for row in baseline + treated}:
         rejections = results.rejections.get(mix)
-        if rejections and rejections.share > MOST_REJECTED:
+        if rejections and too_many_rejected(rejections.rejected, rejections.share):
             share = f"{rejections.share:.0%} of the samples of {mix} were rejected"
             return not_tested(f"{share}: {rejections.reasons[-1]}"), 0
-    if not rule.accept_unknown and any(r["evidence_known"] == 0 for r in baseline + treated):
+    if not rule.accept_unknown and any(map(pages_unknown, baseline + treated)):
         return not_tested("the pages behind it could not be told", "--accept-unknown"), 0
     if baseline and treated and (least := rule.least_working_set(baseline[0], treated[0])):
         return not_tested(f"takes a working set of {format_size(least)} at least"), 0
@@ -149,6 +147,11 @@ def _decide(
     if not paired.log_ratios.size:
         return not_tested("no two samples of a round ran in the same placement"), paired.n_unequal
     return decide(paired.log_ratios, rule.dead_band), paired.n_unequal
+
+
+def pages_unknown(row: Row) -> bool:
+    """Whether too few of the bytes behind a value are known for a verdict."""
+    return bool(row["evidence_known"] < LEAST_KNOWN)
 
 
 def strata(state: str, other: str) -> tuple[str, str]:

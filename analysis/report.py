@@ -12,7 +12,8 @@ from typing import Any
 
 from analysis.intervals import median_interval, pairs_needed
 from analysis.load import Results, Row
-from analysis.paired import MOST_REJECTED, Comparison, Rule, comparisons, grouped, middle
+from analysis.paired import Comparison, Rule, comparisons, grouped, middle, pages_unknown
+from bench.schema import too_many_rejected
 from bench.units import format_size
 
 ENOUGH = 0.95
@@ -188,9 +189,10 @@ def _case_result(
     flags = []
     if any(r["seconds"] <= 0 for r in rows):
         flags.append("starved: no progress in at least one window")
-    if any(r["evidence_known"] == 0 for r in rows):
-        flags.append("the pages behind it could not be told")
-    if rejections and rejections.share > MOST_REJECTED:
+    if any(map(pages_unknown, rows)):
+        least = min(r["evidence_known"] for r in rows if pages_unknown(r))
+        flags.append(f"of the pages behind it {least:.0%} could be told")
+    if rejections and too_many_rejected(rejections.rejected, rejections.share):
         flags.append(f"{rejections.share:.0%} of its samples were rejected")
     return CaseResult(
         row["case"],

@@ -15,15 +15,13 @@ from typing import Any, Protocol
 from bench.blocks import Block, Entry, Settings
 from bench.errors import PagestormError
 from bench.journal import Journal, Line, State
-from bench.mix import FileRef, Mix, mix_name
-from bench.schema import SAMPLE_FIELDS, SCHEMA
+from bench.mix import FileRef, Mix, actor_name, mix_name
+from bench.schema import LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
 from bench.spawn import WORKER, run_worker
 from bench.stop import Stop
 
 NextBlock = Callable[[State], Block | None]
 
-LEAST_MATCHING = 0.99
-"""Share of the known bytes that must be backed as the policy promises."""
 MOST_MISPLACED = 0.01
 """Share of the bytes that may lie on another memory node than asked."""
 # A cold 4 KiB page costs 13.5 us in a virtual machine whose host took the memory back; four times
@@ -66,6 +64,8 @@ class Runner:
     _began: float = field(default_factory=time.monotonic)
     _rounds_before: int = 0
     """Closed by earlier sittings of a resumed run."""
+    _told: set[str] = field(default_factory=set)
+    """Mixes of which it was said that their pages are not known."""
 
     def run(self, next_block: NextBlock) -> str:
         """Run blocks; returns ``done``, ``interrupted`` or ``budget``, also the journal's end."""
@@ -159,6 +159,10 @@ class Runner:
             line["invalid"] = invalid
         if outcome.messages:
             line["messages"] = outcome.messages
+        if not invalid and "actors" in line and (few := unknown_pages(entry.mix, response)):
+            if mix not in self._told:
+                self.watcher.message(f"{few}: kept, but in no verdict without --accept-unknown")
+            self._told.add(mix)
         dropped_before = mix in self.journal.state.dropped
         self.journal.append(line)
         self.watcher.sample_ended(block, entry, line)
@@ -255,6 +259,16 @@ def why_invalid(mix: Mix, response: Mapping[str, Any]) -> str:
         seconds = actor["seconds"]
         if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:
             return f"answer: actor {i} reports {seconds!r} seconds"
+    return ""
+
+
+def unknown_pages(mix: Mix, response: Mapping[str, Any]) -> str:
+    """Say of which actor too few pages are known for a verdict; empty where all are."""
+    for i, actor in enumerate(response["actors"]):
+        for seen in (actor.get("evidence") or {}).values():
+            if seen and seen["known"] < LEAST_KNOWN * seen["total"]:
+                share = f"{seen['known'] / seen['total']:.0%}"
+                return f"{share} of the pages of {actor_name(mix.actors[i])} can be told"
     return ""
 
 

@@ -80,6 +80,25 @@ ACTOR_FIELDS = (
     "thread_passes",  # [passes a thread]: fairness
 )
 
+LEAST_MATCHING = 0.99
+"""Share of the known bytes that must be backed as the policy promises, else a sample is invalid."""
+LEAST_KNOWN = 0.99
+"""Share of the bytes whose backing must be known: with less of it known a sample is kept, flagged,
+and takes part in no verdict."""
+MOST_REJECTED = 0.10
+"""Share of its samples that a case may lose to rejections."""
+FEWEST_REJECTED = 2
+"""One rejection is chance, and of the seven samples of six rounds it is over a tenth."""
+
+
+def too_many_rejected(rejected: float, share: float) -> bool:
+    """Whether a case has lost so many samples that what is left may be a selection.
+
+    ``share`` is of all that were tried, repeats included.
+    """
+    return rejected >= FEWEST_REJECTED and share > MOST_REJECTED
+
+
 # Counters of ``disturbed`` that mark a sample, and the rate a second above which they do. Most
 # count the whole host, where something always happens; interrupts are what some kernels measure.
 DISTURBANCES = {

@@ -88,12 +88,28 @@ def test_unknown_pages_give_no_verdict_unless_accepted(fake, tmp_path):
     assert one_verdict(accepted).decision.verdict == "helps"
 
 
-def test_over_ten_percent_rejected_gives_no_verdict(fake, tmp_path):
+def test_a_hundredth_of_known_pages_is_flagged_and_gives_no_verdict(fake, tmp_path):
+    fake.script(scan=["partly"])
+    report = report_of(tmp_path, pages_plan(kernels=("scan",)))
+    assert one_verdict(report).decision.verdict == "not tested"
+    assert all("1% could be told" in case.flags[0] for case in report.cases)
+    accepted = build(load(tmp_path), "pagestorm", {"accept_unknown": True})
+    assert one_verdict(accepted).decision.verdict == "helps"
+
+
+def test_one_repeated_sample_of_six_rounds_does_not_cost_the_verdict(fake, tmp_path):
     fake.script(scan=["ok", "wrong"] + ["ok"] * 20)
+    report = report_of(tmp_path, pages_plan(rounds=6, kernels=("scan",)))
+    assert one_verdict(report).decision.verdict == "helps"
+    assert len(report.rejected) == 1, "and is shown"
+
+
+def test_over_ten_percent_rejected_gives_no_verdict(fake, tmp_path):
+    # The first samples of three rounds: of two mixes, one has lost two.
+    fake.script(scan=["wrong", "ok", "ok"] * 3 + ["ok"] * 20)
     report = report_of(tmp_path, pages_plan(rounds=6, kernels=("scan",)))
     assert one_verdict(report).decision.verdict == "not tested"
     assert "rejected" in one_verdict(report).decision.reason
-    assert len(report.rejected) == 1
 
 
 def test_under_ten_percent_rejected_is_shown_and_decided(fake, tmp_path):
