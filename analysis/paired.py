@@ -6,7 +6,7 @@ for the same work, so that a ratio under 1 is a gain.
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -24,7 +24,9 @@ class Rule:
     dead_band: float = DEAD_BAND
     accept_unknown: bool = False
     least_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Page policy -> working set from which larger pages than its own get a verdict."""
+    """Page policy -> bytes a thread must walk for a verdict on larger pages than its own."""
+    divided: Collection[str] | None = None
+    """Kernels whose threads each walk a share of the memory; None: taken for all of them."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Rule":
@@ -35,13 +37,20 @@ class Rule:
     def least_working_set(self, baseline: Row, treated: Row) -> int:
         """Working set that two page policies need; 0 where this one is enough, or pages are equal.
 
-        Below it both reach all of their data without walking page tables.
+        Below it the threads reach much of their data without walking page tables under either, and
+        "neutral" would say nothing about larger data.
         """
         policies = {baseline["pages"], treated["pages"]}
         if len(policies) < 2 or not policies <= self.least_bytes.keys():
             return 0
         least = min(self.least_bytes[policy] for policy in policies)
-        return least if min(baseline["size"], treated["size"]) < least else 0
+        wanted = max(least * self._walkers(row) for row in (baseline, treated))
+        return wanted if min(baseline["size"], treated["size"]) < wanted else 0
+
+    def _walkers(self, row: Row) -> int:
+        """Threads among which the memory is divided."""
+        divided = self.divided is None or row["kernel"] in self.divided
+        return int(row["threads"]) if divided else 1
 
 
 @dataclass(frozen=True)

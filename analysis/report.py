@@ -123,7 +123,8 @@ def build(
     options : mapping
         In place of those the run was given: ``dead_band`` (relative change of no interest, 0.02 is
         2 %), ``accept_unknown`` (verdicts where the pages could not be told), ``least_bytes``
-        (page policy -> working set from which larger pages than its own get a verdict).
+        (page policy -> bytes a thread must walk for a verdict on larger pages than its own),
+        ``divided`` (kernels whose threads each walk a share of the memory).
     """
     rule = Rule.of(results.plan.get("options", {}) | dict(options))
     plan = results.plan

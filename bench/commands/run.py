@@ -158,7 +158,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
         "dead_band": config.dead_band,
         "accept_unknown": args.accept_unknown,
         "reserve_hugepages": args.reserve_hugepages,
-        "least_bytes": least_bytes(plan, probe),
+        **page_rule(plan, probe),
     }
     return Session(
         Path(args.output) if args.output else default_folder(),
@@ -187,14 +187,17 @@ def _probe(args: argparse.Namespace) -> "Probe":
         return Probe()
 
 
-def least_bytes(plan: "Plan", probe: "Probe") -> dict[str, int]:
-    """Working set below which a larger page than this policy's gets no verdict, by policy."""
+def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:
+    """What page verdicts depend on: ``analysis.paired.Rule`` has the same names."""
     from bench import native
-    from bench.sizes import BEYOND, reach
+    from bench.sizes import telling
 
-    used = {a.policy for b in plan.blocks for e in b.entries for a in e.mix.actors}
-    pages = {name: native.policies()[name].page_bytes for name in sorted(used)}
-    return {name: BEYOND * reach(size, probe) for name, size in pages.items()}
+    actors = [actor for b in plan.blocks for e in b.entries for actor in e.mix.actors]
+    pages = {n: native.policies()[n].page_bytes for n in sorted({a.policy for a in actors})}
+    return {
+        "least_bytes": {name: telling(size, probe) for name, size in pages.items()},
+        "divided": sorted({a.kernel for a in actors if native.kernel(a.kernel).divided}),
+    }
 
 
 def _shortfall(plan: "Plan") -> dict[int, int]:

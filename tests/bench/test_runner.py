@@ -129,9 +129,12 @@ def test_slowness_is_not_invalid(fake, tmp_path):
 
 
 def test_unknown_evidence_is_kept(fake, tmp_path):
-    fake.script(scan=["unknown"])
-    _, state = run(tmp_path / "out", pages_plan(rounds=2, kernels=("scan",)))
+    fake.script(scan=["partly"])
+    watcher = Silent()
+    _, state = run(tmp_path / "out", pages_plan(rounds=2, kernels=("scan",)), watcher)
     assert len(state.samples) == 2
+    assert len(watcher.messages) == 2, "said once a mix"
+    assert all("1% of the pages" in message for message in watcher.messages)
 
 
 def test_a_skip_drops_that_entry_only(fake, tmp_path):
