@@ -57,4 +57,6 @@ class Estimator:
             value = given.get(param.name, param.default)
             if kernel.op and param.unit.startswith(kernel.op) and isinstance(value, int):
                 operations = value
-        return Load(actor.threads, used, policy.page_bytes, returned, bool(kernel.op), operations)
+        # Kernels that a team shares stream most of their data, whatever they are quoted by.
+        waits = bool(kernel.op) and kernel.sharing != "team"
+        return Load(actor.threads, used, policy.page_bytes, returned, waits, operations)
