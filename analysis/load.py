@@ -73,6 +73,8 @@ class Results:
     """Rounds of the block that closed most of them ``ok``."""
     status: str = ""
     """``done``, ``interrupted``, ``budget``; empty where the run was killed or goes on."""
+    argv: list[str] = field(default_factory=list)
+    """Command and flags it was begun with."""
 
 
 def load(path: str | Path) -> Results:
@@ -102,6 +104,8 @@ def load(path: str | Path) -> Results:
     for number, line in enumerate(lines, start=1):
         if line["kind"] in ("start", "end"):
             results.status = line.get("status", "")
+        if line["kind"] == "start" and not line.get("resumed"):
+            results.argv = list(line.get("argv", ()))
         if line["kind"] != "sample":
             continue
         if line.get("error", {}).get("kind") == "skip":

@@ -5,12 +5,14 @@ for the same work, so that a ratio under 1 is a gain.
 """
 
 import math
+import shlex
 import statistics
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from analysis.load import BlockInfo, Results, Row, beside
+from analysis.onward import larger_pages
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state
 from bench.mix import Actor, Mix, actor_name, parse_mix
 from bench.schema import LEAST_KNOWN, too_many_rejected
@@ -27,6 +29,8 @@ class Rule:
     """Page policy -> bytes a thread must walk for a verdict on larger pages than its own."""
     divided: Collection[str] | None = None
     """Kernels whose threads each walk a share of the memory; None: taken for all of them."""
+    program: str = "python -m bench"
+    """The form in which commands are printed."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Rule":
@@ -47,10 +51,12 @@ class Rule:
         wanted = max(least * self._walkers(row) for row in (baseline, treated))
         return wanted if min(baseline["size"], treated["size"]) < wanted else 0
 
+    def divides(self, row: Row) -> bool:
+        """Whether several threads each walk a share of the memory."""
+        return row["threads"] > 1 and (self.divided is None or row["kernel"] in self.divided)
+
     def _walkers(self, row: Row) -> int:
-        """Threads among which the memory is divided."""
-        divided = self.divided is None or row["kernel"] in self.divided
-        return int(row["threads"]) if divided else 1
+        return int(row["threads"]) if self.divides(row) else 1
 
 
 @dataclass(frozen=True)
@@ -140,9 +146,15 @@ def _decide(
             share = f"{rejections.share:.0%} of the samples of {mix} were rejected"
             return not_tested(f"{share}: {rejections.reasons[-1]}"), 0
     if not rule.accept_unknown and any(map(pages_unknown, baseline + treated)):
-        return not_tested("the pages behind it could not be told", "--accept-unknown"), 0
+        command = f"{rule.program} verdict {shlex.quote(str(results.folder))} --accept-unknown"
+        return not_tested("the pages behind it could not be told", command), 0
     if baseline and treated and (least := rule.least_working_set(baseline[0], treated[0])):
-        return not_tested(f"takes a working set of {format_size(least)} at least"), 0
+        threads = baseline[0]["threads"]
+        among = f" for {threads} threads, which divide it" if rule.divides(baseline[0]) else ""
+        return not_tested(
+            f"takes a working set of {format_size(least)} at least{among}",
+            larger_pages(rule.program, baseline[0], treated[0], least),
+        ), 0
     other = {row["round"]: row for row in baseline}
     pairs = [
         (work_seconds(row), work_seconds(base), *strata(row["state"], base["state"]))

@@ -322,7 +322,7 @@ class _Planner:
         return Skip(
             mix_name(mix),
             f"takes {remarks.about(need)}, more than {remarks.about(self.limit)} ({bound})",
-            f"--max-memory {remarks.about(need, up=True)}, or smaller --sizes or --working-set",
+            f"--max-memory {remarks.about(need, up=True)}, or a smaller --size or --working-set",
         )
 
     def _lacks(self, mix: Mix, block_id: str) -> list[_Lack]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bench.blocks import Plan
-from bench.cli import program_name
+from bench.cli import command_names, program_name, python_name
 from bench.errors import UsageError
 from bench.journal import Journal, State, replace_file
 from bench.planfile import read_plan, write_plan
@@ -218,7 +218,13 @@ def make_report(folder: Path, options: Mapping[str, Any]) -> Any:  # noqa: ANN40
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from analysis import load, report
 
-    return report.build(load.load(folder), program_name(), options)
+    return report.build(
+        load.load(folder),
+        program_name(),
+        options,
+        python=python_name(),
+        commands=command_names(),
+    )
 
 
 def dump_json(document: object, stream: TextIO) -> None:

@@ -127,13 +127,33 @@ def test_page_sizes_are_not_judged_within_the_reach_of_the_tlb(fake, tmp_path):
     report = build(load(tmp_path), "x", {"least_bytes": {"base": 2 << 30, "thp": 3 << 30}})
     assert one_verdict(report).decision.verdict == "not tested"
     assert "2GiB" in one_verdict(report).decision.reason
+    assert one_verdict(report).decision.command == (
+        "x run --kernel scan/scalar --pages base,thp --threads 1 --size 2GiB"
+    )
+
+
+def test_threads_that_divide_the_data_each_need_enough_of_it(fake, tmp_path):
+    """192 threads over 2 GiB walk 11 MiB each: whatever comes out says nothing of larger data."""
+    fake.script(chase=["ok:0.1"])
+    pair = [f"chase/scalar/{pages}/192t/2GiB" for pages in ("base", "thp")]
+    plan = Plan("quick", (block("b", *pair),), 6, 1)
+    given = {"least_bytes": {"base": 32 << 20, "thp": 16 << 30}, "divided": ["chase"]}
+    (found,) = report_of(tmp_path, plan, given=given).comparisons
+    assert found.decision.verdict == "not tested"
+    assert "6GiB at least for 192 threads" in found.decision.reason
+    assert "--threads 192 --size 6GiB" in found.decision.command
+    (shared,) = build(load(tmp_path), "x", {"divided": []}).comparisons
+    assert shared.decision.verdict == "neutral", "each of the threads goes over all of it"
 
 
 def test_what_was_not_tested_comes_with_its_command(fake, tmp_path):
     report = report_of(tmp_path, pages_plan())
     told = {note.what: note.remedy for note in report.not_tested}
     assert any("above a working set of 1GiB" in what for what in told)
-    assert "pagestorm remedy" in told.values()
+    assert "pagestorm remedy" not in told.values(), "proposed where this version has it"
+    assert any("not in this version" in note.reason for note in report.not_tested)
+    later = build(load(tmp_path), "pagestorm", commands=["remedy"])
+    assert "pagestorm remedy" in {note.remedy for note in later.not_tested}
     assert f"pagestorm export {tmp_path} --by pages" in report.next_commands
 
 
