@@ -176,7 +176,10 @@ def pages_unknown(row: Row) -> bool:
 
 
 def strata(state: str, other: str) -> tuple[str, str]:
-    """Placement states as they are paired: a sample on one CPU goes with any.
+    """Placement states as they are paired: a sample on one CPU goes with any, others with theirs.
+
+    ``unknown`` (threads that are not pinned) is a stratum of its own: never paired with ``near`` or
+    ``far``.
 
     Where its thread runs beside a second one is not a question for it, so the pair belongs to the
     stratum of the other sample.

@@ -5,6 +5,7 @@ that decides from results passes a function of its own. Nothing here prints; ``W
 """
 
 import math
+import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from bench.blocks import Block, Entry, Settings
 from bench.errors import PagestormError
 from bench.journal import Journal, Line, State
 from bench.mix import FileRef, Mix, actor_name, mix_name
+from bench.place import oversubscribed
 from bench.schema import LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
 from bench.spawn import WORKER, run_worker
 from bench.stop import Stop
@@ -215,6 +217,7 @@ def make_request(entry: Entry, settings: Settings, seed: int) -> dict[str, Any]:
         "files": files,
         "place": entry.cpus,
         "nodes": entry.nodes,
+        "oversubscribed": oversubscribed(entry.cpus, len(os.sched_getaffinity(0))),
         "seed": seed,
         "window_s": settings.window_s,
         "warm_s": settings.warm_s,

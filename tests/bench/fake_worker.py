@@ -77,7 +77,7 @@ def respond(request, deed, seconds, n):
             "adds_per_ns": 9.0,
         },
         "disturbed": {"steal_s": 0.5} if deed == "disturbed" else {},
-        "worker": {"start_s": 0.0, "import_s": 0.0, "touch_s": 0.0, "fill_s": 0.0, "total_s": 0.1},
+        "worker": {"start_s": 0.0, "touch_s": 0.0, "fill_s": 0.0, "total_s": 0.1},
         "pyperf": {"hostname": "fake", "cpu_count": 2, "platform": "Linux-fake", "note": None},
     }
     if deed == "short":

@@ -68,6 +68,11 @@ def test_a_request_holds_what_the_worker_needs():
     assert request["place"] == ((0, 1),)
     assert request["files"] == {"abc": ""}
     assert request["seed"] == 5
+    assert request["oversubscribed"] == (False,)
+    crowded = replace(e, cpus=((0, 0), (1,)))
+    assert make_request(crowded, SETTINGS, seed=5)["oversubscribed"] == (True, False)
+    unpinned = replace(e, cpus=((-1,),))
+    assert make_request(unpinned, SETTINGS, seed=5)["oversubscribed"] == (False,)
 
 
 @pytest.mark.parametrize(
