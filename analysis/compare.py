@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from analysis.intervals import LEVEL, Floats
 from analysis.matching import Key, Refusal, match
-from analysis.paired import grouped, middle, pages_unknown, strata
+from analysis.paired import grouped, middle, pages_unknown
 from analysis.rows import Row
 from analysis.significance import welch
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state, verdict_of
 from bench.errors import UsageError
-from bench.schema import MOST_REJECTED, too_many_rejected
+from bench.schema import MOST_REJECTED, strata, too_many_rejected
 from bench.units import format_size
 
 CHANGED = ("helps", "hurts")

@@ -15,7 +15,7 @@ from analysis.load import BlockInfo, Results, Row, beside
 from analysis.onward import larger_pages
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state
 from bench.mix import Actor, Mix, actor_name, parse_mix
-from bench.schema import LEAST_KNOWN, too_many_rejected
+from bench.schema import LEAST_KNOWN, strata, too_many_rejected
 from bench.units import format_size
 
 
@@ -173,20 +173,6 @@ def _decide(
 def pages_unknown(row: Row) -> bool:
     """Whether too few of the bytes behind a value are known for a verdict."""
     return bool(row["evidence_known"] < LEAST_KNOWN)
-
-
-def strata(state: str, other: str) -> tuple[str, str]:
-    """Placement states as they are paired: a sample on one CPU goes with any, others with theirs.
-
-    ``unknown`` (threads that are not pinned) is a stratum of its own: never paired with ``near`` or
-    ``far``.
-
-    Where its thread runs beside a second one is not a question for it, so the pair belongs to the
-    stratum of the other sample.
-    """
-    if state == "one":
-        return other, other
-    return (state, state) if other == "one" else (state, other)
 
 
 def work_seconds(row: Row) -> float:

@@ -135,9 +135,8 @@ def build(
     """
     rule = Rule.of(results.plan.get("options", {}) | dict(options) | {"program": program})
     plan = results.plan
-    report = Report(
-        str(results.folder), results.status, results.rounds, plan.get("rounds", results.rounds)
-    )
+    planned = plan.get("rounds", results.rounds)
+    report = Report(str(results.folder), results.status, min(results.rounds, planned), planned)
     by_case = grouped(results.rows, "case")
     variants = Counter((r["kernel"], r["params"], r["variant"]) for r in results.rows)
     several = Counter((kernel, params) for kernel, params, _ in variants)
@@ -159,8 +158,8 @@ def build(
     ]
     report.not_tested = _not_tested(results, program, commands)
     # The plan's own line on this is in report.not_tested, with what was really measured.
-    planned = [note for note in plan.get("notes", []) if "are not tested above" not in note]
-    report.notes = [*planned, *_notes(report)]
+    before = [note for note in plan.get("notes", []) if "are not tested above" not in note]
+    report.notes = [*before, *_notes(report, results)]
     names = ("journal.ndjson", "pyperf.json", "host.json", "plan.toml")
     report.files = [str(results.folder / n) for n in names if (results.folder / n).exists()]
     report.next_commands = _next_commands(results, report, program, python)
@@ -269,8 +268,14 @@ def _not_tested(results: Results, program: str, commands: Collection[str]) -> li
     return notes
 
 
-def _notes(report: Report) -> list[str]:
+def _notes(report: Report, results: Results) -> list[str]:
     notes = []
+    extra = {row["block"] for row in results.rows if row["round"] >= report.planned_rounds}
+    if extra:
+        notes.append(
+            f"extra rounds were run of {len(extra)} of {len(results.blocks)} blocks, for want of"
+            " pairs in equal placement"
+        )
     if report.status == "budget":
         notes.append(
             f"the budget was spent after {report.rounds} of {report.planned_rounds} rounds"

@@ -7,6 +7,7 @@ that decides from results passes a function of its own. Nothing here prints; ``W
 import math
 import os
 import random
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,8 @@ class Runner:
     budget_s: float = math.inf
     least_rounds: int = 6
     """Rounds that are run even where they exceed the budget."""
+    planned_rounds: int | None = None
+    """A block's rounds beyond these are run where the budget has room for them, block by block."""
     _began: float = field(default_factory=time.monotonic)
     _rounds_before: int = 0
     """Closed by earlier sittings of a resumed run."""
@@ -76,6 +79,9 @@ class Runner:
         status = "done"
         spent = False
         while (block := next_block(state)) is not None:
+            extra = self._is_extra(block)
+            if extra and (spent or not self._has_room(block)):
+                break
             if spent:
                 status = "budget"
                 break
@@ -172,6 +178,17 @@ class Runner:
         if drop is not None and not dropped_before:
             self.watcher.message(f"left out from here on: {mix}: {drop.reason}")
         return line
+
+    def _is_extra(self, block: Block) -> bool:
+        planned = self.planned_rounds
+        return planned is not None and self.journal.state.next_round(block.id) >= planned
+
+    def _has_room(self, block: Block) -> bool:
+        walls = self.journal.state.walls
+        names = [mix_name(entry.mix) for entry in live_entries(block, self.journal.state)]
+        known = [walls[block.id, mix] for mix in names if walls.get((block.id, mix))]
+        expected = sum(map(statistics.median, known))
+        return time.monotonic() - self._began + expected <= self.budget_s
 
     def _budget_is_spent(self, rounds: int) -> bool:
         spent = time.monotonic() - self._began

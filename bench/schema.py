@@ -102,6 +102,20 @@ def too_many_rejected(rejected: float, share: float) -> bool:
     return rejected >= FEWEST_REJECTED and share > MOST_REJECTED
 
 
+def strata(state: str, other: str) -> tuple[str, str]:
+    """Placement states as they are paired: a sample on one CPU goes with any, others with theirs.
+
+    ``unknown`` (threads that are not pinned) is a stratum of its own: never paired with ``near`` or
+    ``far``.
+
+    Where its thread runs beside a second one is not a question for it, so the pair belongs to the
+    stratum of the other sample.
+    """
+    if state == "one":
+        return other, other
+    return (state, state) if other == "one" else (state, other)
+
+
 # Counters of ``disturbed`` that mark a sample, and the rate a second above which they do. Most
 # count the whole host, where something always happens; interrupts are what some kernels measure.
 DISTURBANCES = {

@@ -17,7 +17,8 @@ from bench.journal import Journal, State, replace_file
 from bench.planfile import read_plan, write_plan
 from bench.progress import Remaining, Reporter
 from bench.results import Selection, Stages, write_pyperf
-from bench.runner import NextBlock, Runner, check_blocks, in_rounds, now
+from bench.rounds import with_extra_rounds
+from bench.runner import NextBlock, Runner, check_blocks, now
 from bench.schema import HOST, JOURNAL, SCHEMA
 from bench.spawn import WORKER
 from bench.stop import Stop
@@ -94,7 +95,8 @@ class Session:
         runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
         if self.budget_s is not None:
             runner.budget_s = self.budget_s
-        schedule = self.next_block or in_rounds(blocks, self.plan.rounds, self.plan.seed)
+        runner.planned_rounds = None if self.next_block else self.plan.rounds
+        schedule = self.next_block or with_extra_rounds(blocks, self.plan.rounds, self.plan.seed)
         reporter.start()
         try:
             self.status = runner.run(schedule)

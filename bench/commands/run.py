@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bench.blocks import Plan
     from bench.commands._session import Session
     from bench.sizes import Probe
+    from bench.sweep import Config
 
 SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count"
 EPILOG = """  {prog} run                                       the quick sweep, a few minutes
@@ -165,7 +166,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
         plan,
         options,
         as_json=args.json,
-        budget_s=config.budget,
+        budget_s=_allowance(config, plan),
         reserve=_shortfall(plan) if args.reserve_hugepages and not args.dry_run else {},
     )
 
@@ -185,6 +186,13 @@ def _probe(args: argparse.Namespace) -> "Probe":
     except PagestormError as error:
         print(f"caches and TLB could not be measured: {error}", file=sys.stderr)
         return Probe()
+
+
+def _allowance(config: "Config", plan: "Plan") -> float | None:
+    """Budget of the run: the stretch where the plan was made for that."""
+    if config.budget is None or plan.estimate_s <= config.budget:
+        return config.budget
+    return max(config.budget, config.stretch or 0.0)
 
 
 def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:

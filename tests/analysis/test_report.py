@@ -13,13 +13,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 from faked import Fake, block, pages_plan, run
 
 from analysis.load import load
-from analysis.paired import change, strata
+from analysis.paired import change
 from analysis.report import build, estimate, plain
 from bench.blocks import Plan, Skip
 from bench.commands._tables import show
 from bench.mix import parse_mix
 from bench.planfile import write_plan
 from bench.results import write_pyperf
+from bench.schema import strata
 
 
 @pytest.fixture
