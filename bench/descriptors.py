@@ -66,6 +66,15 @@ class Kernel:
     sharing: str
     memory: str
 
+    @property
+    def divided(self) -> bool:
+        """Whether a thread walks a share of the actor's memory only, the same one in each pass.
+
+        Not where threads take what comes next, share arrays, or get new memory all the time.
+        """
+        own = all(array.per_thread for array in self.arrays)
+        return self.sharing == "sliced" and self.memory == "arena" and own
+
     def param(self, name: str) -> Param:
         """Parameter by name; UsageError lists the close ones."""
         for param in self.params:

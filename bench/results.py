@@ -17,10 +17,15 @@ from bench.blocks import Block
 from bench.journal import Line, State, replace_file
 from bench.mix import Case, cases, mix_name, name
 from bench.runner import live_entries
-from bench.schema import KEYS, PYPERF, SCHEMA, disturbances, known_share, run_id
-
-MOST_REJECTED = 0.10
-"""Share of rejected samples beyond which a case gets no verdict."""
+from bench.schema import (
+    KEYS,
+    MOST_REJECTED,
+    PYPERF,
+    SCHEMA,
+    disturbances,
+    known_share,
+    run_id,
+)
 
 Stages = Sequence[Sequence[Block]]
 """Blocks that run equally many rounds; of a case in several stages the last one counts."""
