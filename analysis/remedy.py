@@ -132,7 +132,7 @@ def helping(rows: Sequence[Row], spec: Spec, choice: Choice) -> list[str]:
 def _why_not(results: Results, spec: Spec, found: totals.Samples, name: str) -> Decision | None:
     for mix in (spec.baseline, spec.mixes[name]):
         rejections = results.rejections.get(mix)
-        if rejections and too_many_rejected(len(rejections.reasons), rejections.share):
+        if rejections and too_many_rejected(rejections.rejected, rejections.share):
             return not_tested(
                 f"{rejections.share:.0%} of its samples were rejected: {rejections.reasons[-1]}"
             )
