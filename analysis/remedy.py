@@ -10,10 +10,10 @@ import numpy as np
 
 from analysis import totals
 from analysis.load import Results, Row
-from analysis.paired import MOST_REJECTED
 from analysis.remedy_stages import PAIRS, PILOT, SPIN, VERDICT, Choice, Spec, choose, total_pairs
 from analysis.stats import Decision, PairedByState, decide, not_tested
 from analysis.verdict import Cause, cause, decide_remedies
+from bench.schema import too_many_rejected
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def helping(rows: Sequence[Row], spec: Spec, choice: Choice) -> list[str]:
 def _why_not(results: Results, spec: Spec, found: totals.Samples, name: str) -> Decision | None:
     for mix in (spec.baseline, spec.mixes[name]):
         rejections = results.rejections.get(mix)
-        if rejections and rejections.share > MOST_REJECTED:
+        if rejections and too_many_rejected(len(rejections.reasons), rejections.share):
             return not_tested(
                 f"{rejections.share:.0%} of its samples were rejected: {rejections.reasons[-1]}"
             )

@@ -107,7 +107,8 @@ class _Contest:
         else:
             theirs, ours = self.run_theirs(), self.run_ours()
         after = worker.pingpong(self.result.cpus)
-        self.result.pairs.append(Pair(ours, theirs, ours_first, worker.state(before, after)))
+        state = worker.state(before, after, self.result.cpus)
+        self.result.pairs.append(Pair(ours, theirs, ours_first, state))
 
 
 def chosen(names: list[str]) -> tuple[str, ...]:

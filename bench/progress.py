@@ -140,6 +140,8 @@ class Reporter:
         round_ = state.next_round(block.id)
         left_s = self._pace.left_s(state)
         where = f"round {round_ + 1}/{self._rounds}" if self._rounds else f"round {round_ + 1}"
+        if self._rounds and round_ >= self._rounds:
+            where = f"extra round {round_ + 1 - self._rounds}"
         if self._bar is not None and self._task is not None:
             done = sum(sum(walls) for walls in state.walls.values())
             self._bar.update(

@@ -161,7 +161,7 @@ class Within(Table):
     most: Size | None = Field(default=None, alias="to", gt=0)
 
 
-SizeChoice = Size | Range | Literal["auto"]
+SizeChoice = Size | Range | Literal["auto", "least"]
 
 
 class KernelChoice(Table):

@@ -26,7 +26,7 @@
 #define PS_STAGES 8 /* stages of a team pass, at most */
 #define PS_WORDS 16 /* private words of a kernel (per actor) and of a thread */
 #define PS_BINS 640 /* step-time histogram: 16 bins an octave from 1 ns on, last bin open */
-#define PS_NODES 64 /* NUMA nodes of an arena, at most */
+#define PS_NODES 64 /* segments of an arena, at most: NUMA nodes, and one that they share */
 
 /* cffi: begin */
 
@@ -127,8 +127,10 @@ typedef struct {
 typedef struct {
     uint64_t matching_bytes; /* of known, as the policy promises */
     uint64_t known_bytes; /* of total, what the source could tell */
-    uint64_t total_bytes; /* touched bytes */
-    uint64_t wrong_node_bytes; /* of known pages sampled by move_pages, scaled; 0 on one node */
+    uint64_t total_bytes; /* mapped for the arrays; churn: held, or touched in the window */
+    /* Of memory bound to a node, from pages sampled by move_pages, scaled; 0 where none is bound.
+     * On another node; on one that could not be told. */
+    uint64_t wrong_node_bytes, unknown_node_bytes;
     char source[32]; /* "pagemap_scan", "smaps", "kpageflags", "minflt", "" */
 } ps_evidence;
 
@@ -192,7 +194,9 @@ typedef struct {
     uint32_t n_pools;
     uint64_t window_ns;
     uint64_t warm_ns; /* run under full load before the window opens */
-    uint32_t min_passes; /* whole passes every measured actor makes in the window */
+    /* Every measured actor makes so many in the window: steps of so many, or, where threads join,
+     * ends of so many, of which the first may have begun before. */
+    uint32_t min_passes;
     uint32_t fixed_passes; /* not 0: no window; exactly so many passes each, then stop */
     uint64_t deadline_ns; /* from the opening of the window */
     bool keep; /* leave arrays mapped until ps_release(): for tests */
@@ -208,11 +212,11 @@ typedef struct {
     uint32_t actor, thread;
     int32_t cpu_before, cpu_after; /* where it ran at the edges of the window */
     double steps; /* in the window, straddling steps pro rata */
-    uint64_t passes; /* whole ones in the window */
+    uint64_t passes; /* begun and ended in the window; where threads join, thread 0 counts them */
     uint64_t first_ns, last_ns; /* first and last activity in the window, from its opening */
     uint64_t step_ns; /* time inside steps, in the window */
     uint64_t rest_ns, wait_ns, courtesy_ns;
-    uint64_t acquisitions; /* pool operations that went through */
+    uint64_t acquisitions; /* pool operations that went through in the window */
     uint64_t minor_faults, major_faults, switches, forced_switches;
     uint64_t touched_bytes; /* churn: bytes first touched in the window */
     uint64_t phase_ns[4];
@@ -231,6 +235,8 @@ typedef struct {
     uint32_t first_thread; /* index of its n_threads rows in ps_result.threads */
 } ps_actor_result;
 
+/* Of the window: time waited in it by all threads; takes and puts that went through in it; waits
+ * that lay in it, wholly or in part. */
 typedef struct {
     uint64_t wait_ns, takes, puts, blocked;
 } ps_pool_result;

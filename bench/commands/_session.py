@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bench.blocks import Plan
-from bench.cli import program_name
+from bench.cli import command_names, program_name, python_name
 from bench.errors import UsageError
 from bench.journal import Journal, State, replace_file
 from bench.planfile import read_plan, write_plan
 from bench.progress import Remaining, Reporter
 from bench.results import Selection, Stages, write_pyperf
-from bench.runner import NextBlock, Runner, check_blocks, in_rounds, now
+from bench.rounds import with_extra_rounds
+from bench.runner import NextBlock, Runner, check_blocks, now
 from bench.schema import HOST, JOURNAL, SCHEMA
 from bench.spawn import WORKER
 from bench.stop import Stop
@@ -99,7 +100,8 @@ class Session:
         runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
         if self.budget_s is not None:
             runner.budget_s = self.budget_s
-        schedule = self.next_block or in_rounds(blocks, self.plan.rounds, self.plan.seed)
+        runner.planned_rounds = None if self.next_block else self.plan.rounds
+        schedule = self.next_block or with_extra_rounds(blocks, self.plan.rounds, self.plan.seed)
         reporter.start()
         try:
             self.status = runner.run(schedule)
@@ -224,7 +226,13 @@ def make_report(folder: Path, options: Mapping[str, Any]) -> Any:  # noqa: ANN40
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from analysis import load, report
 
-    return report.build(load.load(folder), program_name(), options)
+    return report.build(
+        load.load(folder),
+        program_name(),
+        options,
+        python=python_name(),
+        commands=command_names(),
+    )
 
 
 def dump_json(document: object, stream: TextIO) -> None:

@@ -133,11 +133,7 @@ def _verdicts(console: "Console", report: "Report") -> None:
     if unequal:
         console.print(f"{unequal} pairs ran in different placements and were not compared")
     untested = [c for c in report.comparisons if not c.decision.n and not c.skipped]
-    print_list(
-        console,
-        "no verdict",
-        [f"{_name(c)}: {c.decision.reason}" for c in untested],
-    )
+    _no_verdict(console, untested)
     _concurrency(console, report)
     print_list(console, "by placement of the CPUs", _placements(report))
     flagged = [(case.case, flag) for case in report.cases for flag in case.flags]
@@ -175,6 +171,20 @@ def _saturation(best: "Concurrency") -> str:
         return "-"
     where = "" if found.threads is None else f" from {found.threads}t"
     return f"{number(found.gbps)} [{number(found.low)}, {number(found.high)}]{where}, {found.model}"
+
+
+def _no_verdict(console: "Console", untested: Sequence["Comparison"]) -> None:
+    """Print why, and once what would give one: many comparisons may share a command."""
+    commands: dict[str, list[Comparison]] = {}
+    for comparison in untested:
+        commands.setdefault(comparison.decision.command, []).append(comparison)
+    if untested:
+        console.print("no verdict:", style="bold")
+    for command, comparisons in commands.items():
+        for c in comparisons:
+            console.print(f"  {_name(c)}: {c.decision.reason}", markup=False)
+        if command:
+            console.print(f"    -> {command}", markup=False, soft_wrap=True)
 
 
 def _placements(report: "Report") -> list[str]:

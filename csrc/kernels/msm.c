@@ -120,7 +120,7 @@ static int fill(ps_ctx *ctx, uint32_t thread, char *why)
         memset(own->arrays[RESULT], 0, ctx->bytes[RESULT]);
     }
     if (ctx->values[ARITHMETIC].number == ARITHMETIC_DELAY)
-        own->words[SPINS] = msm_spins(ctx->values[DELAY_NS].number);
+        own->words[SPINS] = chain_links(ctx->values[DELAY_NS].number);
     return 0;
 }
 

@@ -51,7 +51,7 @@ KERNELS = {
             "chunks", params=[_number("chunk", MIB, 4 * KIB, GIB, "B", "size")], memory="churn"
         ),
         _kernel("matrix", params=[Param("file", "file", "", 0, 0, (), "", "")]),
-        _kernel("spin", params=[_number("steps", 20, 1, 1000)], per_thread=()),
+        _kernel("spin", "round", [_number("steps", 20, 1, 1000)], per_thread=()),
     )
 }
 POLICIES = {
@@ -91,7 +91,7 @@ class Made:
     def canonical(self, actor: Actor) -> Actor:
         kernel, params = KERNELS[actor.kernel], []
         for name, value in actor.params:
-            checked = native._checked(kernel, kernel.param(name), value)
+            checked = native.checked(kernel, kernel.param(name), value)
             if checked != kernel.param(name).default:
                 params.append((name, checked))
         return replace(actor, params=tuple(params))

@@ -41,7 +41,7 @@ def tiny(tmp_path_factory):
 
 def test_a_run_ends_with_a_table_and_its_files(tiny):
     folder, done = tiny
-    for told in ("scan[op=copy]", "GB/s", "6 of 6 rounds", "not tested", "remedy", "next"):
+    for told in ("scan[op=copy]", "GB/s", "6 of 6 rounds", "not tested", "locks, caps", "next"):
         assert told in done.stdout
     for name in ("journal.ndjson", "pyperf.json", "host.json", "plan.toml"):
         assert (folder / name).exists()
