@@ -261,4 +261,5 @@ def told(decision: Decision) -> str:
 
 def _smallest(tested: Sequence[RemedyResult]) -> str:
     known = [r.total.smallest_effect for r in tested if math.isfinite(r.total.smallest_effect)]
-    return f"{min(known):.1%} to {max(known):.1%}" if known else "unknown"
+    least, most = (f"{edge(known):.1%}" for edge in (min, max)) if known else ("unknown",) * 2
+    return least if least == most else f"{least} to {most}"

@@ -160,13 +160,22 @@ def choose(rows: Sequence[Row], spec: Spec) -> Choice:
     def needed(k: int) -> int:
         return max(_rounds_needed(ratios[name], spec, k) for name in order[:k])
 
+    usable = _usable_share(rows, spec, [name for name in order if name in spec.singles])
     for k in range(len(order), 0, -1):
         most = int(min(affordable(k), spec.most_rounds))
-        least = pairs_needed(1 - (1 - LEVEL) / k)
+        least = math.ceil(pairs_needed(1 - (1 - LEVEL) / k) / usable)
         if most >= min(needed(k), max(FEW_ROUNDS, least)) and most >= least:
             rounds = min(most, needed(k))
             return Choice(tuple(order[:k]), rounds, needed(k), tuple(order[k:]))
     return Choice(tuple(order[:1]), pairs_needed(LEVEL), needed(1), tuple(order[1:]))
+
+
+def _usable_share(rows: Sequence[Row], spec: Spec, names: Sequence[str]) -> float:
+    """Part of the pilot's pairs that ran in equal placements; only those count later, too."""
+    found = [total_pairs(rows, spec, PILOT, name) for name in names]
+    formed = sum(pairs.log_ratios.size for pairs in found)
+    whole = formed + sum(pairs.n_unequal for pairs in found)
+    return max(0.2, formed / whole) if whole else 1.0
 
 
 def _rounds_needed(ratios: Any, spec: Spec, remedies: int) -> int:  # noqa: ANN401 - an array

@@ -106,7 +106,7 @@ def main_session(folder: Path, as_json: bool) -> Session:
     planner, setting = request.planner()
     rows = rows_of(state)
     walls = [wall for walls in state.walls.values() for wall in walls]
-    pass_s = _busy_s(state, request.scenario.mix)
+    pass_s = _busy_s(state, request.scenario.mix, options["measured"]["own"])
     baseline = mix_name(request.scenario.mix)
     own_walls = state.walls.get((SOLO, baseline))
     if not own_walls:
@@ -180,10 +180,10 @@ def _spec(
     predictions = {}
     for name, treated in made.mixes.items():
         parts = made.parts[name]
-        for part in parts:
-            # A pair changes actors as its page policy alone does.
-            if part in changed and name not in changed:
-                changed[name] = changed[part]
+        own = [changed.get(part, {}) for part in parts]
+        if len(parts) > 1 and not set.intersection(*map(set, own)):
+            # A pair changes every actor as one of its parts does.
+            changed[name] = {i: mix for part in own for i, mix in part.items()}
         found = forecast.predict(name, treated, planner.estimator.placement(treated).cpus)
         kept = {k: v for k, v in plain(found).items() if v not in (None, "", {})}
         predictions[name] = kept
@@ -227,13 +227,22 @@ def _told(skips: Sequence[Skip]) -> list[dict[str, str]]:
     return [asdict(skip) for skip in skips]
 
 
-def _busy_s(state: State, mix: Mix) -> list[float]:
-    """Median seconds each actor of a mix is busy in a pass: rests and waits left out."""
-    name = mix_name(mix)
-    lines = [line for lines in state.samples.values() for line in lines if line["mix"] == name]
+def _busy_s(state: State, mix: Mix, own: Sequence[str]) -> list[float]:
+    """Median seconds each actor of a mix is busy in a pass: rests and waits left out.
+
+    Where it shares its CPUs the time it waits for them is not its own: then the time it takes
+    alone, of the mixes ``own``.
+    """
+    lines: dict[str, list[Any]] = {}
+    for samples in state.samples.values():
+        for line in samples:
+            lines.setdefault(line["mix"], []).append(line)
     busy = []
-    for i in range(len(mix.actors)):
-        values = sorted(line["actors"][i]["active_s"] for line in lines)
+    for i, alone in enumerate(own):
+        in_mix = [line["actors"][i] for line in lines.get(mix_name(mix), [])]
+        if any(actor["oversubscribed"] for actor in in_mix) and alone in lines:
+            in_mix = [line["actors"][0] for line in lines[alone]]
+        values = sorted(actor["active_s"] for actor in in_mix)
         busy.append(values[len(values) // 2] if values else 0.0)
     return busy
 
