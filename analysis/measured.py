@@ -252,11 +252,11 @@ def _by_size(rows: list[Row]) -> Iterable[MeasuredCurve]:
     usable = [
         row
         for row in rows
-        if row["threads"] == 1 and math.isfinite(row["latency_ns"]) and RELEASE not in row
+        if row["threads"] == 1 and math.isfinite(row["latency_ns"]) and not _releases(row)
     ]
     for group in _groups(usable, _SAME):
-        stride = group[0].get("param_stride")
-        subject = "tlb" if isinstance(stride, int) and stride >= LEAST_STRIDE else "caches"
+        a_line_a_page = group[0].get("param_stride", math.nan) >= LEAST_STRIDE
+        subject = "tlb" if a_line_a_page else "caches"
         points = {
             float(size): [row["latency_ns"] for row in same]
             for size, same in grouped(group, "size").items()
@@ -301,7 +301,11 @@ def _curve(
 
 def _bandwidth(row: Row) -> float:
     """GB/s; of memory that is mapped and released it is no matter of the memory bus."""
-    return math.nan if RELEASE in row else float(row["gbps"])
+    return math.nan if _releases(row) else float(row["gbps"])
+
+
+def _releases(row: Row) -> bool:
+    return math.isfinite(row.get(RELEASE, math.nan))
 
 
 def _release_ns(row: Row) -> float:
