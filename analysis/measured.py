@@ -17,20 +17,20 @@ shootdown
 import math
 import statistics
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from analysis import models
 from analysis.fit import LEAST_POINTS
+from analysis.loaded import traffic
 from analysis.model import Curve
 from analysis.models.tlb_ladder import Ladder
 from analysis.paired import grouped
-from analysis.rows import Row, beside
+from analysis.rows import Row, neighbour
 from analysis.selection import Choice, choose
 from bench.errors import UsageError
-from bench.mix import parse_mix
 from bench.units import format_size
 
 UNITS = {
@@ -265,27 +265,15 @@ def _by_size(rows: list[Row]) -> Iterable[MeasuredCurve]:
 
 
 def _by_load(rows: list[Row]) -> Iterable[MeasuredCurve]:
-    """Curves of traffic that differs in its rate only, with the idle latency of the same block."""
-    usable = [row for row in rows if math.isfinite(row["latency_ns"])]
-    for block in _groups(usable, ("host", "run", "block")):
-        idle = [row["latency_ns"] for row in block if not row["beside"]]
-        loaded = [
-            row | {"beside": _traffic(row["mix"], row["actor"])} for row in block if row["beside"]
-        ]
-        for group in _groups(loaded, ("kernel", "params", "beside")):
-            points = {0.0: idle} if idle else {}
-            for same in grouped(group, "mix").values():
-                reached = [row["beside_gbps"] for row in same]
-                if all(map(math.isfinite, reached)):
-                    points[statistics.median(reached)] = [row["latency_ns"] for row in same]
-            if len(points) > 2:
-                yield _curve("loaded latency", group[0], points)
-
-
-def _traffic(mix_text: str, position: int) -> str:
-    """What runs beside an actor, whatever its rate."""
-    mix = parse_mix(mix_text)
-    return beside(replace(mix, actors=tuple(replace(a, pace=0.0) for a in mix.actors)), position)
+    for found in traffic(rows):
+        points = {0.0: [row["latency_ns"] for row in found.idle]}
+        for same in found.by_pace.values():
+            reached = statistics.median(row["beside_gbps"] for row in same)
+            points[reached] = [row["latency_ns"] for row in same]
+        if len(points) > 2:
+            row = found.idle[0]
+            beside = neighbour(found.loader, row["process"])
+            yield _curve("loaded latency", row | {"beside": beside}, points)
 
 
 def _curve(

@@ -34,7 +34,7 @@ from analysis.interference import Slowdown, slowdowns
 from analysis.measured import MeasuredCurve, measured_curves
 from analysis.paired import Comparison
 from analysis.rows import Row
-from analysis.stalls import LEAST_STEPS, stalls
+from analysis.stalls import STEPS_FOR_A_QUANTILE, tails
 from analysis.stats import DEAD_BAND
 from bench.errors import UsageError
 from bench.units import format_size
@@ -252,16 +252,15 @@ def plot_stalls(steps: Iterable[Row], ax: "Axes | None" = None) -> "Axes":
     steps : iterable of rows
         From `analysis.load.steps`; choose the cases to compare.
     """
-    drawn = stalls(steps)
+    drawn = tails(steps)
     if not drawn:
         raise UsageError("no step times: they are in journals only", "give an output directory")
     axes = new_axes(ax)
-    drawn.sort(key=lambda case: (case.label, case.beside))
     for case, style in zip(drawn, cycle(STYLES), strict=False):
-        seen = case.steps >= LEAST_STEPS
+        seen = case.steps >= STEPS_FOR_A_QUANTILE
         axes.step(
             case.longer_than_ns[seen] / 1e3,
-            case.per_second[seen],
+            case.per_s[seen],
             where="post",
             color=style.color,
             linestyle=style.linestyle,

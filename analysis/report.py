@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from analysis.intervals import median_interval, pairs_needed
-from analysis.load import Results, Row
+from analysis.load import Results, Row, steps
+from analysis.loaded import LoadedCurve, curves
 from analysis.measured import (
     ENOUGH,
     MeasuredCurve,
@@ -22,6 +23,8 @@ from analysis.measured import (
     why_unfitted,
 )
 from analysis.paired import MOST_REJECTED, Comparison, Rule, comparisons, grouped, middle
+from analysis.stalls import Stalls
+from analysis.stalls import table as step_table
 from bench.units import format_size
 
 MOST_SAMPLES = 200
@@ -110,6 +113,9 @@ class Report:
     cases: list[CaseResult] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     best: list[Concurrency] = field(default_factory=list)
+    loaded: list[LoadedCurve] = field(default_factory=list)
+    stalls: list[Stalls] = field(default_factory=list)
+    """Of measured actors that ran beside others, and of the same ones alone."""
     skipped: list[Note] = field(default_factory=list)
     not_tested: list[Note] = field(default_factory=list)
     rejected: list[Note] = field(default_factory=list)
@@ -150,6 +156,9 @@ def build(
     for block in results.blocks:
         report.comparisons += comparisons(results, block, labels, rule)
     report.best = _best_concurrency(results.rows)
+    beside = [row for row in results.rows if row["question"] == "beside"]
+    report.loaded = curves(beside)
+    report.stalls = _stalls(results, beside)
     for kind in ("skips", "shed"):
         for table in plan.get(kind, []):
             reason = table["reason"] if kind == "skips" else f"left out for time: {table['reason']}"
@@ -218,6 +227,15 @@ def _case_result(
         any(r["oversubscribed"] for r in rows),
         tuple(flags),
     )
+
+
+def _stalls(results: Results, beside: Sequence[Row]) -> list[Stalls]:
+    """Step times where neighbours are compared; curves against a rate say it better themselves."""
+    paced = {row["block"] for row in beside if " GB/s" in row["beside"]}
+    wanted = {row["case"] for row in beside if row["block"] not in paced}
+    if not wanted:
+        return []
+    return [found for found in step_table(steps(results.folder)) if found.case in wanted]
 
 
 def _best_concurrency(rows: Sequence[Row]) -> list[Concurrency]:

@@ -149,13 +149,16 @@ def beside(mix: Mix, position: int) -> str:
 
     The rate is that of one thread, as asked for. ``apart``: in another address space.
     """
-    told = []
-    for actor in (a for i, a in enumerate(mix.actors) if i != position):
-        size = f" {format_size(actor.size)}" if actor.size else ""
-        pace = f" at {actor.pace / 1e9:g} GB/s" if actor.pace else ""
-        where = "" if actor.process == mix.actors[position].process else " apart"
-        told.append(f"{label(actor)} {actor.threads}t {actor.policy}{size}{pace}{where}")
-    return " + ".join(told)
+    own = mix.actors[position].process
+    return " + ".join(neighbour(a, own) for i, a in enumerate(mix.actors) if i != position)
+
+
+def neighbour(actor: Actor, process: str) -> str:
+    """One actor, in short, as one of another process sees it."""
+    size = f" {format_size(actor.size)}" if actor.size else ""
+    pace = f" at {actor.pace / 1e9:g} GB/s" if actor.pace else ""
+    where = "" if actor.process == process else " apart"
+    return f"{label(actor)} {actor.threads}t {actor.policy}{size}{pace}{where}"
 
 
 def label(actor: Actor) -> str:

@@ -87,17 +87,29 @@ def _thp_for_process(facts: HostFacts) -> Advice | None:
 
 
 def _mthp(facts: HostFacts) -> Advice | None:
-    small = {size: state for size, state in facts.thp.sizes.items() if size != facts.thp.pmd_bytes}
-    if not small or any(state != "never" for state in small.values()):
+    small = [size for size in facts.thp.sizes if size != facts.thp.pmd_bytes]
+    on = {
+        size: state
+        for size, state in facts.thp.sizes.items()
+        if state in ("always", "madvise") or (state == "inherit" and facts.thp.enabled != "never")
+    }
+    # A fault takes the largest size that is on: a middle one is measured only where it is that.
+    if not small or (on and max(on) in small):
         return None
     size = 65536 if 65536 in small else min(small)
-    kib = size // 1024
+    larger = sorted(other for other in on if other > size)
+    do = [f"echo never > hugepages-{other // 1024}kB/enabled" for other in larger]
+    undo = [f"echo {on[other]} > hugepages-{other // 1024}kB/enabled" for other in larger]
+    if size not in on:
+        do.append(f"echo madvise > hugepages-{size // 1024}kB/enabled")
+        undo.append(f"echo {facts.thp.sizes[size]} > hugepages-{size // 1024}kB/enabled")
     return Advice(
-        "no middle size of transparent huge pages (mTHP) is on",
-        "the page policies mthpN cannot be measured; evidence for them needs root as well",
+        "no middle size of transparent huge pages (mTHP) is the largest that is on",
+        "the page policies mthpN cannot be measured, and thp cannot while one is; root sees the"
+        " evidence",
         {
-            "root": f"echo madvise > {_THP}/hugepages-{kib}kB/enabled",
-            "boot": f"thp_anon={kib}K:madvise  # Linux 6.12 and newer",
+            "root": f"cd {_THP} && {' && '.join(do)}  # undo: {' && '.join(undo)}",
+            "boot": f"thp_anon={size // 1024}K:madvise  # Linux 6.12 and newer",
             "docker": _NO_FLAG,
             "kubernetes": _NOT_IN_A_POD,
         },

@@ -57,4 +57,6 @@ class Estimator:
             value = given.get(param.name, param.default)
             if kernel.op and param.unit.startswith(kernel.op) and isinstance(value, int):
                 operations = value
-        return Load(actor.threads, used, policy.page_bytes, returned, bool(kernel.op), operations)
+        # A team that does not say how many reads its memory in order, mostly.
+        waits = bool(kernel.op) and (operations is not None or kernel.sharing == "sliced")
+        return Load(actor.threads, used, policy.page_bytes, returned, waits, operations)

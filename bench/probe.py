@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bench.journal import replace_file
 from bench.mix import Actor, Mix
 from bench.sizes import Probe
 from bench.spawn import run_worker
-from bench.units import KIB, MIB
+from bench.units import KIB, MIB, format_size
 
 LINE = 64
 # One line in each page, at another line of the page each time, so that all cache sets are used.
@@ -34,7 +34,8 @@ PAGE_COUNTS = (64, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16384, 65536)
 LOADS = 1 << 14
 WINDOW_S = 0.02
 WINDOW_PASSES = 4
-LIMIT_S = 60.0
+PASSES = 3
+LIMIT_S = 120.0
 # A TLB miss that costs less than this is a hit in the next level or noise.
 LEAST_WALK_NS = 4.0
 # Every TLB with entries for large pages has at least this many of them.
@@ -56,6 +57,8 @@ class Measured:
     pingpong_ns: Mapping[str, float]
     shootdown_ns: Mapping[str, float]
     fault_s: float
+    load: float
+    """Average number of running tasks in the minute before; above 1, others were at work."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """What could not be measured, and why."""
 
@@ -68,6 +71,7 @@ def effective_llc(ladder: Ladder) -> int | None:
 
     None where the ladder never leaves the caches.
     """
+    ladder = _without_spikes(ladder)
     sizes = sorted(ladder)
     if len(sizes) < 4 or ladder[sizes[-1]] < 2 * ladder[sizes[0]]:
         return None
@@ -89,12 +93,21 @@ def tlb_reach(pages: Ladder, caches: Ladder) -> int | None:
 
     None where no break was found: the reach is above what was spanned.
     """
-    cost = tlb_cost(pages, caches)
+    cost = _without_spikes(tlb_cost(pages, caches))
     least = max(LEAST_WALK_NS, max(cost.values(), default=0.0) / 10)
     reached = [count for count, ns in cost.items() if ns < least]
     if not reached or max(reached) == max(cost):
         return None
     return max(reached)
+
+
+def _without_spikes(ladder: Ladder) -> Ladder:
+    """A longer ladder costs no less: what exceeds a later rung was noise."""
+    least, smooth = float("inf"), {}
+    for rung in sorted(ladder, reverse=True):
+        least = min(least, ladder[rung])
+        smooth[rung] = least
+    return dict(sorted(smooth.items()))
 
 
 def _interpolate(ladder: Ladder, size: int) -> float:
@@ -158,31 +171,39 @@ def _low_step_ns(raw: native.RawRun) -> float:
     raise PagestormError("the probe's window was too short for a step")
 
 
+def _climb(rungs: Iterable[int], policy: str, stride: int, cpu: int) -> tuple[Ladder, float]:
+    """Ladder by number of lines, and the first touch of its longest rung in seconds a base page."""
+    found = {lines: _chase_ns(policy, lines * stride, stride, cpu) for lines in rungs}
+    longest = max(found)
+    pages = max(1, longest * stride // 4096)
+    return {lines: ns for lines, (ns, _) in found.items()}, found[longest][1] / pages
+
+
 def measure() -> Measured:
-    """Measure this host, in this process (a fresh one); a few seconds, none of it concurrent."""
+    """Measure this host, in this process (a fresh one); some seconds, none of it concurrent.
+
+    Several passes over everything, and the best of each rung: others come and go on a shared
+    machine, and they only ever add to a latency.
+    """
     began = time.monotonic()
     cpus = sorted(os.sched_getaffinity(0))
-    skipped: dict[str, str] = {}
-    large = "thp" if not native.policy_available("thp") else "base"
-    caches = {size: _chase_ns(large, size, LINE, cpus[0])[0] for size in CACHE_SIZES}
-    page_ns: dict[str, Ladder] = {}
-    fault_s = 0.0
-    for policy in native.policies():
-        why = native.policy_available(policy)
-        if why:
-            skipped[f"TLB reach, {policy}"] = why
-            continue
-        try:
-            found = {
-                count: _chase_ns(policy, count * PAGE_STRIDE, PAGE_STRIDE, cpus[0])
-                for count in PAGE_COUNTS
-            }
-        except PagestormError as error:
-            skipped[f"TLB reach, {policy}"] = str(error)
-            continue
-        page_ns[policy] = {count: ns for count, (ns, _) in found.items()}
-        if policy == "base":
-            fault_s = found[PAGE_COUNTS[-1]][1] / PAGE_COUNTS[-1]
+    reasons = {name: native.policy_available(name) for name in native.policies()}
+    skipped = {f"TLB reach, {name}": why for name, why in reasons.items() if why}
+    large = "thp" if not reasons.get("thp", "no") else "base"
+    lines: list[Ladder] = []
+    pages: dict[str, list[Ladder]] = {name: [] for name, why in reasons.items() if not why}
+    fault_s = float("inf")
+    for _ in range(PASSES):
+        lines.append(_climb((size // LINE for size in CACHE_SIZES), large, LINE, cpus[0])[0])
+        for name in list(pages):
+            try:
+                ladder, touch_s = _climb(PAGE_COUNTS, name, PAGE_STRIDE, cpus[0])
+            except PagestormError as error:
+                skipped[f"TLB reach, {name}"] = str(error)
+                del pages[name]
+                continue
+            pages[name].append(ladder)
+            fault_s = min(fault_s, touch_s) if name == "base" else fault_s
     pairs = {f"{cpus[0]}-{cpu}": native.pingpong_ns(cpus[0], cpu) for cpu in _partners(cpus)}
     shootdown: dict[str, float] = {}
     if len(cpus) > 1:
@@ -192,14 +213,19 @@ def measure() -> Measured:
         skipped["shootdown"] = "needs two CPUs"
     return Measured(
         time.monotonic() - began,
-        caches,
-        page_ns,
+        {count * LINE: ns for count, ns in _best(lines).items()},
+        {name: _best(ladders) for name, ladders in pages.items()},
         native.clock_resolution_ns(),
         pairs,
         shootdown,
-        fault_s,
+        fault_s if fault_s < float("inf") else 0.0,
+        os.getloadavg()[0],
         skipped,
     )
+
+
+def _best(ladders: Sequence[Ladder]) -> Ladder:
+    return {rung: min(ladder[rung] for ladder in ladders) for rung in ladders[0]}
 
 
 def _partners(cpus: list[int]) -> list[int]:
@@ -289,26 +315,34 @@ def run_probe() -> dict[str, Any]:
     _save(measured)
     sizes = page_sizes()
     concluded = conclude(measured, sizes)
+    llc = concluded.llc_bytes
     return {
-        "cache_ladder_ns": {str(size): ns for size, ns in measured.cache_ns.items()},
-        "effective_llc_bytes": concluded.llc_bytes,
-        "tlb_cost_ns": {
-            policy: {
-                str(count): cost for count, cost in tlb_cost(ladder, measured.cache_ns).items()
-            }
+        "load latency in ns, by size": {
+            format_size(size): round(ns, 1) for size, ns in measured.cache_ns.items()
+        },
+        "address translation in ns a load, by pages spanned": {
+            policy: {str(n): round(ns, 1) for n, ns in tlb_cost(ladder, measured.cache_ns).items()}
             for policy, ladder in measured.page_ns.items()
         },
-        "tlb_reach_bytes": {
-            policy: concluded.reach_bytes.get(sizes[policy], f"above {max(ladder) * sizes['base']}")
+        "TLB reach": {
+            policy: format_size(concluded.reach_bytes[sizes[policy]])
+            if sizes[policy] in concluded.reach_bytes
+            else f"above {format_size(max(ladder) * sizes['base'])}"
             for policy, ladder in measured.page_ns.items()
         },
-        "small_host_pages": concluded.small_host_pages,
-        "pingpong_ns": dict(measured.pingpong_ns),
-        "shootdown_ns": dict(measured.shootdown_ns),
-        "clock_resolution_ns": measured.clock_ns,
-        "first_touch_s_per_base_page": measured.fault_s,
-        "skipped": dict(measured.skipped),
-        "seconds": measured.seconds,
+        "line round trip in ns, by CPUs": {
+            pair: round(ns) for pair, ns in measured.pingpong_ns.items()
+        },
+        "one-page munmap in ns": {
+            name.replace("_", " "): round(ns) for name, ns in measured.shootdown_ns.items()
+        },
+        "last-level cache for one thread": format_size(llc) if llc else "not found",
+        "small host pages": concluded.small_host_pages,
+        "clock step in ns": measured.clock_ns,
+        "first touch in ns a base page": round(measured.fault_s * 1e9),
+        "tasks running before (load)": round(measured.load, 1),
+        "seconds": round(measured.seconds, 1),
+        "not measured (`list policies` says why)": ", ".join(measured.skipped) or "nothing",
     }
 
 

@@ -52,6 +52,16 @@ def parse_share(text: str) -> float:
     return float(match[1]) / 100
 
 
+_REST = re.compile(r"rest\(\s*(\d[^()]*[a-zµ])\s*\)")
+
+
+def read_script(text: str) -> tuple[Op, ...]:
+    """Script as people write it: rests may have a unit, ``pass(2).rest(40ms)``."""
+    return parse_script(
+        _REST.sub(lambda match: f"rest({round(parse_duration(match[1]) * 1e9)})", text)
+    )
+
+
 def _text(convert: Callable[[str], Any]) -> BeforeValidator:
     """Read text with a converter of ours; its UsageError becomes a fault of the field."""
 
@@ -105,7 +115,7 @@ Rate = Annotated[float, _text(parse_rate), Field(ge=0)]
 Share = Annotated[float, _text(parse_share), Field(gt=0, lt=1)]
 Pin = Annotated[str, AfterValidator(_pin)]
 Pages = Annotated[tuple[str, ...], _Many, AfterValidator(_pages), _Some]
-Script = Annotated[tuple[Op, ...], _text(parse_script)]
+Script = Annotated[tuple[Op, ...], _text(read_script)]
 ThreadWord = Literal["all", "cores", "llc", "node", "quick", "ladder", "every"]
 Threads = Annotated[Annotated[int, Field(ge=1)] | ThreadWord, _Digits]
 NodeChoice = Annotated[Annotated[int, Field(ge=0)] | Literal["each"], _Digits]

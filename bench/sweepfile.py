@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,13 +40,13 @@ _TABLES = (Config, Sweep, Extra, KernelChoice, Exclude, Range, Within, Tokens)
 _MEMBERS = re.compile(r"(Range|Within|int|float|str|bool|literal\[.*|constrained-.*|function-.*)$")
 
 
-def faults(error: ValidationError) -> list[str]:
-    """Every fault as ``path: what is wrong``, one line a place."""
+def faults(error: ValidationError, tables: Sequence[type[Table]] = _TABLES) -> list[str]:
+    """Every fault as ``path: what is wrong``, one line a place; ``tables`` have the known keys."""
     told: dict[str, list[str]] = {}
     for item in error.errors(include_url=False):
         message = item["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
         if item["type"] == "extra_forbidden":
-            known = sorted({f.alias or n for t in _TABLES for n, f in t.model_fields.items()})
+            known = sorted({f.alias or n for t in tables for n, f in t.model_fields.items()})
             close = difflib.get_close_matches(str(item["loc"][-1]), known, n=2)
             message = "unknown key" + (f"; did you mean {' or '.join(close)}?" if close else "")
         told.setdefault(_dotted(item["loc"]), []).append(message)
@@ -64,8 +64,11 @@ def _dotted(location: Iterable[int | str]) -> str:
     return path or "(file)"
 
 
-def _refuse(source: str, error: ValidationError) -> UsageError:
-    found = faults(error)
+def refusal(
+    source: str, error: ValidationError, tables: Sequence[type[Table]] = _TABLES
+) -> UsageError:
+    """One error with every fault of a file."""
+    found = faults(error, tables)
     count = "1 fault" if len(found) == 1 else f"{len(found)} faults"
     return UsageError(f"{source}: {count}\n" + "\n".join(f"  {line}" for line in found))
 
@@ -93,18 +96,21 @@ def load(name: str, registry: Registry | None = None) -> Config:
         file = resources.files("bench.presets") / f"{name}.toml"
         return validate(tomllib.loads(file.read_text("utf-8")), f"preset {name}", registry)
     path = Path(name)
+    data = read_toml(path, f"presets: {', '.join(preset_names())}")
+    return validate(data, str(path), registry, path.parent)
+
+
+def read_toml(path: Path, way_out: str) -> dict[str, Any]:
+    """Content of a user's TOML file; ``way_out`` is what to do where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(
-            f"cannot read {path}: {reason}", f"presets: {', '.join(preset_names())}"
-        ) from None
+        raise UsageError(f"cannot read {path}: {reason}", way_out) from None
     try:
-        data = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
-    return validate(data, str(path), registry, path.parent)
 
 
 def validate(
@@ -120,7 +126,7 @@ def validate(
     try:
         return Config.model_validate(data, context={"registry": registry, "folder": folder})
     except ValidationError as error:
-        raise _refuse(source, error) from None
+        raise refusal(source, error) from None
 
 
 # ---- flags --------------------------------------------------------------------------------------
@@ -162,6 +168,17 @@ class Flags(Table):
     working_set: Size | None = Field(default=None, gt=0)
     longest_sample: Duration | None = None
     max_memory: Size | None = Field(default=None, gt=0)
+
+
+def kernel_choices(words: Sequence[str], registry: Registry) -> tuple[KernelChoice, ...]:
+    """Kernels of ``--kernels scan[op=read],chase``; raises UsageError with all that is wrong."""
+    try:
+        flags = Flags.model_validate(
+            {"kernels": list(words)}, context={"registry": registry, "folder": None}
+        )
+    except ValidationError as error:
+        raise UsageError("\n  ".join(["wrong --kernels", *faults(error)])) from None
+    return flags.kernels or ()
 
 
 _AXES = ("pages", "threads", "sizes", "pin", "node", "window", "warm", "min_passes")

@@ -265,8 +265,8 @@ int ps_place_arrays(ps_place *place, bool map, char *why)
 
 /* ---- touching and evidence ---------------------------------------------------------------- */
 
-/* Leaves contents as they are: a thread that was quicker may have filled its share of a shared array
- * already, and shares need not end where pages do. */
+/* Leaves contents as they are: a thread that was quicker may already have filled its share of a
+ * shared array, and shares need not end where pages do. */
 static void touch_range(char *start, uint64_t bytes)
 {
     uint64_t page = base_page();

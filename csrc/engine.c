@@ -104,6 +104,24 @@ static int map_places(ps_run_state *run, uint32_t p)
     return 0;
 }
 
+/* What a pass does, of the data filled. One process tells all: the figures are the same in each, but
+ * a reader must not see them half written. */
+static void publish_work(ps_run_state *run)
+{
+    for (uint32_t a = 0; a < run->mix->n_actors; a++) {
+        const ps_place *place = &run->places[a];
+        if (place->n && place->first == 0)
+            place->ctx.kernel->work(&place->ctx, &run->control->works[a]);
+    }
+}
+
+static int chunk_evidence(ps_place *place, ps_evidence *out, char *why)
+{
+    ps_work work;
+    place->ctx.kernel->work(&place->ctx, &work);
+    return ps_place_chunk_evidence(place, work.chunk_bytes, out, why);
+}
+
 static int read_evidence(ps_run_state *run, uint32_t p, bool before)
 {
     char why[PS_WHY] = "";
@@ -121,7 +139,7 @@ static int read_evidence(ps_run_state *run, uint32_t p, bool before)
             if (!code)
                 code = ps_place_live_evidence(place, out, why);
             if (!code && before && !out->total_bytes)
-                code = ps_place_chunk_evidence(place, run->control->works[a].chunk_bytes, out, why);
+                code = chunk_evidence(place, out, why);
         }
         if (code)
             return fail(run, code, "evidence", why);
@@ -198,9 +216,7 @@ static void run_process(ps_run_state *run, uint32_t p, bool hosts, ps_result *re
         code = hosts ? start_threads(run, &n_started) : 0;
     bool going = !code && !sync_all(run, result != NULL); /* filled */
     if (going && hosts) {
-        for (uint32_t a = 0; a < run->mix->n_actors; a++)
-            if (run->places[a].n)
-                run->places[a].ctx.kernel->work(&run->places[a].ctx, &run->control->works[a]);
+        publish_work(run);
         going = !read_evidence(run, p, true);
     }
     going = going && !sync_all(run, result != NULL); /* evidence read */

@@ -21,7 +21,7 @@ SOURCE = (
 class Group:
     """Threads that run one kernel."""
 
-    threads: int
+    threads: float
     b1: float
     """Bandwidth of one thread alone."""
     bs: float

@@ -236,8 +236,9 @@ def show(parts: Iterable[Section]) -> None:
     if not sys.stdout.isatty():
         for title, rows in parts:
             print(title)
+            width = max(22, *(len(label) for label, _ in rows)) + 2
             for label, value in rows:
-                print(f"  {label:<24}{value}".rstrip())
+                print(f"  {label:<{width}}{value}".rstrip())
         return
     from rich import box
     from rich.console import Console

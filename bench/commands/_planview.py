@@ -28,6 +28,9 @@ def show(plan: Plan, stream: TextIO, as_json: bool) -> None:
     for note in plan.notes:
         _write_wrapped(stream, f"note: {note}", "  ")
     samples = plan.rounds * sum(len(block.entries) for block in plan.blocks)
+    if not plan.rounds:
+        stream.write(f"{_gib(plan.memory_bytes)} of memory at most\n")
+        return
     stream.write(
         f"{samples} samples in {plan.rounds} rounds of {len(plan.blocks)} blocks;"
         f" about {format_duration(plan.estimate_s)}, {_gib(plan.memory_bytes)} of memory at most\n"

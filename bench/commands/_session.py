@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,8 +41,12 @@ class Session:
     """Huge pages to add while it runs: {bytes a page: pages}."""
     next_block: NextBlock | None = None
     """Schedule; none given: every block once a round."""
-    stages: Stages | None = None
+    stages: Stages | Callable[[State], Stages] | None = None
     """For ``bench.results``; none given: all blocks run equally many rounds."""
+    name: str = "run"
+    """Command that resumes it."""
+    announcement: str = ""
+    """In place of the number of samples, where a schedule decides that later."""
     remaining: Remaining | None = None
     """For the time left; none given: as the usual schedule."""
     tables: bool = True
@@ -57,7 +61,7 @@ class Session:
         if not self.resumed and (self.folder / JOURNAL).exists():
             raise UsageError(
                 f"{self.folder} holds a run already",
-                f"continue it with {program_name()} run --resume {self.folder}, or choose"
+                f"continue it with {program_name()} {self.name} --resume {self.folder}, or choose"
                 " another -o",
             )
         with Journal(self.folder) as journal, Stop() as stop:
@@ -87,10 +91,11 @@ class Session:
         blocks = self.plan.blocks
         reporter = Reporter(sys.stderr, blocks, self.plan.rounds, self._after_round, self.remaining)
         samples = self.plan.rounds * sum(len(block.entries) for block in blocks)
-        reporter.message(
+        announcement = self.announcement or (
             f"{samples} samples in {self.plan.rounds} rounds of {len(blocks)} blocks, about"
-            f" {format_duration(self.plan.estimate_s)}; results go to {self.folder}"
+            f" {format_duration(self.plan.estimate_s)}"
         )
+        reporter.message(f"{announcement}; results go to {self.folder}")
         runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
         if self.budget_s is not None:
             runner.budget_s = self.budget_s
@@ -102,7 +107,8 @@ class Session:
             reporter.close()
 
     def _save(self, state: State) -> Selection:
-        return write_pyperf(self.folder, state, self.stages or [self.plan.blocks])
+        stages = self.stages(state) if callable(self.stages) else self.stages
+        return write_pyperf(self.folder, state, stages or [self.plan.blocks])
 
     def _after_round(self, state: State, rounds: int) -> None:
         self._save(state)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from bench.commands import _beside_view
 from bench.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ def show(report: "Report", stream: TextIO | None = None, brief: bool = False) ->
     if brief:
         return
     _verdicts(console, report)
-    _notes(console, "skipped", report.skipped)
-    _notes(console, "rejected", report.rejected)
-    _notes(console, "not tested", report.not_tested)
+    _beside_view.show(console, report)
+    print_notes(console, "skipped", report.skipped)
+    print_notes(console, "rejected", report.rejected)
+    print_notes(console, "not tested", report.not_tested)
     print_list(console, "notes", report.notes)
     print_list(console, "files", report.files)
     print_list(console, "next", report.next_commands)
@@ -48,7 +50,8 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    # As Text: kernels have brackets in their names, which rich would read as markup.
+    made = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     made.padding = (0, 1, 0, 0)
     made.pad_edge = False
     for column in columns:
@@ -215,7 +218,8 @@ def _way_out(comparison: "Comparison") -> str:
     return comparison.decision.reason + took
 
 
-def _notes(console: "Console", title: str, notes: Sequence["Note"]) -> None:
+def print_notes(console: "Console", title: str, notes: Sequence["Note"]) -> None:
+    """Print what was left out, why, and the way out; nothing for an empty list."""
     if not notes:
         return
     console.print(f"{title}:", style="bold")

@@ -8,7 +8,7 @@ from typing import Any
 
 SUMMARY = "show what this host is, what it lacks for a complete run, and the commands that add it"
 EPILOG = """  {prog} host                 read-only, as any user
-  {prog} host --probe         also measure caches, TLB reach, clock and interrupts (a minute or so)
+  {prog} host --probe         also measure caches, TLB reach, clock and interrupts (seconds)
   {prog} host --json          facts, advice and leftovers as data
   {prog} host --undo          take out huge pages that a killed run left reserved (root)"""
 

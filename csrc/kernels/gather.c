@@ -208,7 +208,7 @@ static const ps_param params[] = {
                   .default_value = 8,
                   .min = 1,
                   .max = MAX_LANES,
-                  .unit = "accesses",
+                  .unit = "",
                   .help = "how many do not wait for each other, a power of two; 1: latency, with "
                           "two multiplications for the address"},
     [ACCESSES] = {.name = "accesses",

@@ -27,8 +27,7 @@ static int refuse_params(const ps_ctx *ctx, char *why)
         return ps_refuse(why, EINVAL, "chunk is a multiple of 64, not %llu",
                          (unsigned long long)values[CHUNK].number);
     if (one + full > PER)
-        return ps_refuse(why, EINVAL, "one and full are more than all: %llu of %u",
-                         (unsigned long long)(one + full), PER);
+        return ps_refuse(why, EINVAL, "one and full together are more than all of %u", PER);
     if (full && full * of_full > b * PER)
         return ps_refuse(why, EINVAL, "full_b alone makes b denser than density_b");
     if (full && (PER - full) * PER < b * PER - full * of_full)
@@ -278,7 +277,7 @@ static const ps_param params[] = {
              .default_value = 530,
              .min = 1,
              .max = 1u << 20,
-             .unit = "scalars",
+             .unit = "",
              .help = "full scalars in a row; 1: all over the place"},
     [DENSITY_A] = SHARE("density_a", 9970, "share of scalars with a point in A"),
     [DENSITY_B] = SHARE("density_b", 2540, "share of scalars with points in B"),
@@ -295,7 +294,7 @@ static const ps_param params[] = {
                .default_value = 8192,
                .min = 64,
                .max = 1u << 24,
-               .unit = "scalars",
+               .unit = "",
                .help = "scalars that a thread takes at once, a multiple of 64"},
 };
 

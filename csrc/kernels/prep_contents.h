@@ -86,7 +86,8 @@ static int generate(ps_ctx *ctx, uint32_t thread, char *why)
     spoil_bitmaps(ctx, thread, arrays[ONES]);
     for (uint32_t array = TAIL_SCALAR; array <= TAIL_G2; array++) {
         ps_share(ctx, thread, ctx->bytes[array] / 8, 512, &first, &last);
-        memset((uint64_t *)arrays[array] + first, 0xff, (last - first) * 8);
+        if (first < last)
+            memset((uint64_t *)arrays[array] + first, 0xff, (last - first) * 8);
     }
     return 0;
 }

@@ -98,13 +98,12 @@ static void classify_branchy(prep_job *job, uint64_t first, uint64_t last)
         uint32_t n_a = 0, n_b = 0;
         for (uint32_t i = 0; i < 64; i++, s += SCALAR_WORDS) {
             uint64_t full = 0;
-            if (scalar_is_zero(s)) {
+            if (!scalar_is_zero(s)) {
                 BRANCH_STAYS();
-            } else if (scalar_is_one(s)) {
-                BRANCH_STAYS();
-            } else {
-                BRANCH_STAYS();
-                full = 1;
+                if (!scalar_is_one(s)) {
+                    BRANCH_STAYS();
+                    full = 1;
+                }
             }
             bits_l |= full << i;
             if (a >> i & 1) {

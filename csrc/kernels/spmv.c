@@ -16,6 +16,8 @@ static const char *const columns_names[] = {
 };
 static const char *const matrix_names[] = {[CIRCUIT_A] = "a", [CIRCUIT_B] = "b", [CIRCUIT_C] = "c"};
 static const char *const output_names[] = {[OUTPUT_COLD] = "cold", [OUTPUT_WARM] = "warm"};
+static const char *const prefetch_names[] = {
+    [PREFETCH_AUTO] = "auto", [PREFETCH_NONE] = "none", [PREFETCH_STREAMS] = "streams"};
 
 /* What every array may lose at its start, which the engine staggers. */
 #define PADDING 4096u
@@ -175,11 +177,20 @@ static void work(const ps_ctx *ctx, ps_work *work)
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
+/* Bytes of values that lie between a use and its prefetch: any of 4 to 16 KiB did well. */
+#define AHEAD_BYTES 6144u
+
+static bool asks_ahead(const ps_ctx *ctx)
+{
+    uint64_t prefetch = ctx->values[PREFETCH].number;
+    return prefetch == PREFETCH_STREAMS || (prefetch == PREFETCH_AUTO && !is_fr(ctx));
+}
+
 static spmv_body *body_of(const ps_ctx *ctx)
 {
     const spmv_bodies *bodies = &spmv_variant_bodies[ctx->variant - spmv_variants];
     uint64_t values = ctx->values[VALUES].number;
-    return ctx->values[PREFETCH].number ? bodies->ahead[values] : bodies->plain[values];
+    return asks_ahead(ctx) ? bodies->ahead[values] : bodies->plain[values];
 }
 
 static spmv_job job_of(const ps_ctx *ctx, uint32_t thread)
@@ -192,7 +203,7 @@ static spmv_job job_of(const ps_ctx *ctx, uint32_t thread)
         .value_fr = arrays[VALUE_FR],
         .x = arrays[X],
         .x_fr = arrays[X_FR],
-        .ahead = ctx->values[PREFETCH].number,
+        .ahead = AHEAD_BYTES / element_bytes(ctx),
     };
 }
 
@@ -286,13 +297,13 @@ static const ps_param params[] = {
                .unit = "rows",
                .help = "rows that a thread takes at once"},
     [PREFETCH] = {.name = "prefetch",
-                  .kind = PS_U64,
-                  .default_value = 0,
-                  .min = 0,
-                  .max = 1u << 20,
-                  .unit = "entries",
-                  .help = "how far ahead columns and values are asked for; 0: left to the CPU, as "
-                          "provers do"},
+                  .kind = PS_CHOICE,
+                  .choices = prefetch_names,
+                  .n_choices = PS_COUNT(prefetch_names),
+                  .unit = "",
+                  .help = "streams: columns and values are asked for some KiB ahead; none: left to "
+                          "the CPU; auto: streams for f64 and pattern, where that pays, none for "
+                          "fr, as provers do"},
     [MATRIX_FILE] = {.name = "matrix_file",
                      .kind = PS_FILE,
                      .unit = "",

@@ -66,12 +66,27 @@ static int circuit_by_column(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Nearly all rows have up to three entries: a call of qsort each would be most of the work. */
+static void circuit_sort(uint32_t *columns, uint32_t n)
+{
+    if (n > 8) {
+        qsort(columns, n, sizeof(*columns), circuit_by_column);
+        return;
+    }
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t j = i; j > 0 && columns[j] < columns[j - 1]; j--) {
+            uint32_t larger = columns[j - 1];
+            columns[j - 1] = columns[j];
+            columns[j] = larger;
+        }
+}
+
 /* Appends a row's entries, each column once, in ascending order. */
 static void circuit_part_row(circuit_part *part, uint32_t row, const uint32_t *columns, uint32_t n)
 {
     uint32_t *out = part->column + part->start[row], kept = 0;
     memcpy(out, columns, n * sizeof(*out));
-    qsort(out, n, sizeof(*out), circuit_by_column);
+    circuit_sort(out, n);
     for (uint32_t i = 0; i < n; i++)
         if (i == 0 || out[i] != out[i - 1])
             out[kept++] = out[i];

@@ -7,6 +7,7 @@
 #include "spmv_matrix.h"
 
 enum output { OUTPUT_COLD, OUTPUT_WARM };
+enum prefetch { PREFETCH_AUTO, PREFETCH_NONE, PREFETCH_STREAMS };
 enum array { START, COLUMN, VALUE, VALUE_FR, X, X_FR, Y, Y_FR, TILE, N_ARRAYS };
 /* ps_ctx.words */
 enum ctx_word { ROWS, COLS, NNZ, N_CHUNKS };

@@ -19,7 +19,7 @@ typedef struct {
     const uint32_t *start, *column;
     const double *value, *x;
     const fr *value_fr, *x_fr;
-    uint64_t ahead; /* entries; 0 in loops that do not prefetch */
+    uint64_t ahead; /* entries, of loops that prefetch */
 } spmv_job;
 
 /* Results of rows [first, last) to out. */
@@ -73,6 +73,8 @@ ALWAYS void rows_scalar(const spmv_job *job, uint64_t first, uint64_t last, doub
             c += TERM(2);
             d += TERM(3);
         }
+        if (ahead)
+            fetch_ahead(job, k, values, false);
         for (; k < end; k++)
             a += TERM(0);
         out[row - first] = (a + b) + (c + d);
@@ -153,7 +155,7 @@ ALWAYS AVX2 __m256d load4(const double *x, const uint32_t *column)
     return _mm256_insertf128_pd(_mm256_castpd128_pd256(load2(x, column)), load2(x, column + 2), 1);
 }
 
-/* Prefetches of columns and values go by the line of values: 8 entries. */
+/* Prefetches go by the line of values, 8 entries, or by the row where rows are short. */
 ALWAYS AVX2 void rows_avx2(const spmv_job *job, uint64_t first, uint64_t last, double *out,
                            bool ahead, bool values)
 {
@@ -182,6 +184,8 @@ ALWAYS AVX2 void rows_avx2(const spmv_job *job, uint64_t first, uint64_t last, d
             __m128d half = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
             sum = _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
         }
+        if (ahead)
+            fetch_ahead(job, k, values, false);
         for (; k < end; k++)
             sum += values ? value[k] * x[column[k]] : x[column[k]];
         out[row - first] = sum;

@@ -52,20 +52,26 @@ static uint64_t matrix_align(uint64_t bytes)
 static int matrix_open_file(matrix *m, const ps_value *file, char *why)
 {
     const matrix_header *header = file->data;
-    if (file->data_bytes < sizeof(*header) ||
-        memcmp(header->magic, MATRIX_MAGIC, sizeof(header->magic)) != 0)
-        return ps_refuse(why, EINVAL, "%s is no converted matrix", file->path);
+    if (!header || file->data_bytes < sizeof(*header) ||
+        memcmp(header->magic, MATRIX_MAGIC, sizeof(header->magic)) != 0) {
+        ps_refuse(why, EINVAL, "%s is no converted matrix", file->path);
+        return EINVAL;
+    }
     if (header->n_rows >= UINT32_MAX || header->n_cols > UINT32_MAX || header->nnz > UINT32_MAX ||
-        header->n_rows == 0 || header->n_cols == 0)
-        return ps_refuse(why, EINVAL, "%s: dimensions do not fit 32 bits", file->path);
+        header->n_rows == 0 || header->n_cols == 0 || header->nnz == 0) {
+        ps_refuse(why, EINVAL, "%s: sizes are not from 1 to 2^32", file->path);
+        return EINVAL;
+    }
     uint64_t starts = sizeof(*header), columns = starts + matrix_align(4 * (header->n_rows + 1));
     uint64_t values = columns + matrix_align(4 * header->nnz), end = values;
     const char *data = file->data;
     if (header->flags & MATRIX_HAS_VALUES)
         end += 8 * header->nnz;
-    if (file->data_bytes != end)
-        return ps_refuse(why, EINVAL, "%s has %llu bytes, not %llu", file->path,
-                         (unsigned long long)file->data_bytes, (unsigned long long)end);
+    if (file->data_bytes != end) {
+        ps_refuse(why, EINVAL, "%s has %llu bytes, not %llu", file->path,
+                  (unsigned long long)file->data_bytes, (unsigned long long)end);
+        return EINVAL;
+    }
     m->file = header;
     m->path = file->path;
     m->file_start = (const uint32_t *)(const void *)(data + starts);
@@ -99,11 +105,17 @@ static int matrix_open(matrix *m, const ps_ctx *ctx, char *why)
     if (ctx->values[MATRIX_FILE].path)
         return matrix_open_file(m, &ctx->values[MATRIX_FILE], why);
     m->per_row = ctx->values[NNZ_ROW].number;
+    if (m->per_row == 0) {
+        ps_refuse(why, EINVAL, "a row needs an entry");
+        return EINVAL;
+    }
     if (m->columns != COLUMNS_PROVER)
         return 0;
     m->block = circuit_build();
-    if (!m->block)
-        return ps_refuse(why, ENOMEM, "no memory to build the circuit");
+    if (!m->block) {
+        ps_refuse(why, ENOMEM, "no memory to build the circuit");
+        return ENOMEM;
+    }
     m->part = &m->block->part[ctx->values[MATRIX].number];
     return 0;
 }

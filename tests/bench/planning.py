@@ -23,11 +23,17 @@ def _number(name, default, low, high, unit="", kind="u64"):
 
 
 def _kernel(
-    name, op="", params=(), per_thread=(True,), variants=("scalar", "wide"), memory="arena"
+    name,
+    op="",
+    params=(),
+    per_thread=(True,),
+    variants=("scalar", "wide"),
+    memory="arena",
+    sharing="sliced",
 ):
     arrays = tuple(Array(f"a{i}", "u8", "in", each) for i, each in enumerate(per_thread))
     found = tuple(Variant(variant, "", variant != "wider") for variant in variants)
-    return Kernel(name, name, op, tuple(params), arrays, found, (), "sliced", memory)
+    return Kernel(name, name, op, tuple(params), arrays, found, (), sharing, memory)
 
 
 KERNELS = {
@@ -40,6 +46,7 @@ KERNELS = {
         ),
         _kernel("walk", "load", [_number("loads", 262144, 1, 1 << 40, "loads")]),
         _kernel("shared", per_thread=(True, False)),
+        _kernel("rows", "entry", per_thread=(False,), sharing="team"),
         _kernel(
             "chunks", params=[_number("chunk", MIB, 4 * KIB, GIB, "B", "size")], memory="churn"
         ),

@@ -580,6 +580,14 @@ def test_estimates_grow_with_memory_passes_and_windows(vm2):
     assert estimate(threads=2) < estimate()
 
 
+def test_a_team_quoted_per_operation_is_not_taken_for_a_row_of_dependent_loads(vm2):
+    def estimate(kernel):
+        sweep = {"kernels": kernel, "threads": 1, "pages": "base", "sizes": "1GiB"}
+        return plan_of(vm2, sweep).blocks[0].estimate_s
+
+    assert estimate("rows") == estimate("stream")
+
+
 def test_memory_that_a_hypervisor_takes_back_costs_time(vm2):
     def estimates(virtual):
         sweep = {"kernels": "stream", "threads": 1, "sizes": "1GiB", "pages": ["base", "thp", "2m"]}

@@ -24,7 +24,7 @@ def pages_with_break(at, cost, counts=probe.PAGE_COUNTS):
 
 
 def measured(**page_ns):
-    return Measured(1.0, CACHES, page_ns, 30, {}, {}, 2e-6)
+    return Measured(1.0, CACHES, page_ns, 30, {}, {}, 2e-6, 0.1)
 
 
 def test_the_last_level_is_what_is_served_at_cache_speed_not_what_sysfs_claims():
@@ -44,6 +44,10 @@ def test_a_spike_of_noise_is_not_a_break():
     ladder = pages_with_break(2048, 30.0)
     ladder[512] += 50
     assert probe.tlb_reach(ladder, CACHES) == 2048
+
+
+def test_a_spike_is_not_a_cache_either():
+    assert probe.effective_llc({**CACHES, 2 * MIB: 400.0}) == 4 * MIB
 
 
 def test_a_miss_too_cheap_to_be_one_leaves_the_reach_open():

@@ -68,7 +68,7 @@ def whole(limbs):
 @pytest.mark.parametrize("values", ["f64", "pattern"])
 def test_products_in_double_precision_are_exactly_scipy_s(values, columns):
     for variant in variants():
-        for threads, chunk, prefetch in ((1, 8192, 0), (2, 100, 64), (3, 1000, 0)):
+        for threads, chunk, prefetch in ((1, 8192, "none"), (2, 100, "auto"), (3, 1000, "none")):
             run = spmv(variant, threads, values=values, chunk=chunk, prefetch=prefetch, **columns)
             product = Product(native.run_once(run, 2))
             ones = np.ones(len(product.column))
@@ -82,7 +82,7 @@ def test_products_of_field_elements_are_exactly_those_of_whole_numbers(values, c
     """In Montgomery form a stands for a / R, so that a product is a b / R."""
     expected = None
     for variant in variants():
-        for threads, chunk, prefetch in ((1, 8192, 0), (3, 100, 64)):
+        for threads, chunk, prefetch in ((1, 8192, "auto"), (3, 100, "streams")):
             run = spmv(variant, threads, values=values, chunk=chunk, prefetch=prefetch, **columns)
             product = Product(native.run_once(run, 2))
             if expected is None:
@@ -383,7 +383,7 @@ def test_a_matrix_from_a_file_needs_its_size_and_no_shape(user):
         (lambda data: data[:-1], "bytes, not"),
         (lambda data: b"x" + data[1:], "no converted matrix"),
         (lambda data: data[:20], "no converted matrix"),
-        (lambda data: data[:16] + b"\xff" * 8 + data[24:], "do not fit 32 bits"),
+        (lambda data: data[:16] + b"\xff" * 8 + data[24:], "sizes are not from 1"),
     ],
 )
 def test_a_damaged_file_is_refused(user, tmp_path, damage, reason):

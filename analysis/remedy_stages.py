@@ -1,0 +1,172 @@
+"""Which remedies get fresh samples, and how many: decided from the pilot, before the verdict.
+
+How many depends on the pilot's spread and on the time, never on where an effect seems to lie; only
+which remedies are tried first does, and the pilot's samples do not enter the verdict.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from analysis import totals
+from analysis.intervals import LEVEL, pairs_needed
+from analysis.load import Row
+from analysis.stats import DEAD_BAND, PairedByState, decide
+from analysis.verdict import pairs_for_width
+from bench.scenario import Scenario, from_plain
+
+PILOT, PAIRS, VERDICT, SPIN = "pilot", "pairs", "verdict", "spin"
+MOST_ROUNDS = 60
+"""More samples of one comparison are not worth a user's time by default."""
+FEW_ROUNDS = 12
+"""Where time is short, fewer remedies are tried rather than all with less than this."""
+GAP_S = 0.1
+"""Between two workers."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a run of remedies was set up to do: the options in its plan."""
+
+    scenario: Scenario
+    mixes: Mapping[str, str]
+    """Remedy -> mix, singles first."""
+    parts: Mapping[str, tuple[str, ...]]
+    """Remedy -> the singles it is made of."""
+    spin: Mapping[str, str] = field(default_factory=dict)
+    """Remedy -> its mix of spinners, "" for the baseline's; none where that changes nothing."""
+    dead_band: float = DEAD_BAND
+    accept_unknown: bool = False
+    budget_s: float = math.inf
+    """For what is measured under this plan."""
+    pilot_rounds: int = 6
+    most_rounds: int = MOST_ROUNDS
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Spec":
+        """Spec in the options of a plan."""
+        given = options["remedy"]
+        return cls(
+            from_plain(given["scenario"]),
+            given["mixes"],
+            {name: tuple(parts) for name, parts in given["parts"].items()},
+            given["spin"],
+            options.get("dead_band", DEAD_BAND),
+            options.get("accept_unknown", False),
+            given.get("budget_s", math.inf),
+            given["pilot_rounds"],
+            given["most_rounds"],
+        )
+
+    @property
+    def baseline(self) -> str:
+        """Mix that every remedy is compared with."""
+        from bench.mix import mix_name
+
+        return mix_name(self.scenario.mix)
+
+    @property
+    def weights(self) -> dict[int, float]:
+        """Weight by position in the mix."""
+        return {self.scenario.position(n): w for n, w in self.scenario.weights.items()}
+
+    @property
+    def singles(self) -> list[str]:
+        """Remedies that are one thing."""
+        return [name for name in self.mixes if len(self.parts[name]) == 1]
+
+    @property
+    def combinations(self) -> list[str]:
+        """Remedies that are two things."""
+        return [name for name in self.mixes if len(self.parts[name]) > 1]
+
+
+def total_pairs(
+    rows: Sequence[Row], spec: Spec, block: str, remedy: str, over: str = ""
+) -> PairedByState:
+    """Paired log ratios of the time for the scenario's total work.
+
+    ``over`` is the remedy to compare with; none is the scenario as it is.
+    """
+    usual = totals.usual_speeds(totals.samples(rows, PILOT), spec.baseline)
+    found = totals.samples(rows, block)
+    baseline = spec.mixes[over] if over else spec.baseline
+    return totals.pairs(
+        found, baseline, spec.mixes[remedy], lambda s: totals.total(s, usual, spec.weights)
+    )
+
+
+def worth_pairing(rows: Sequence[Row], spec: Spec, most: int) -> list[str]:
+    """Pairs of singles that the pilot has not shown to hurt, the most promising first."""
+    seen = {name: total_pairs(rows, spec, PILOT, name).log_ratios for name in spec.singles}
+    hurting = {
+        name
+        for name, ratios in seen.items()
+        if not ratios.size or decide(ratios, spec.dead_band).verdict == "hurts"
+    }
+    middle = {name: float(np.median(r)) for name, r in seen.items() if name not in hurting}
+    open_ = [n for n in spec.combinations if not hurting & set(spec.parts[n])]
+    open_.sort(key=lambda n: sum(middle[part] for part in spec.parts[n]))
+    return open_[:most]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The verdict stage."""
+
+    remedies: tuple[str, ...]
+    """Most promising first."""
+    rounds: int
+    needed: int
+    """That the pilot's spread asks for; more than ``rounds`` where time or a limit forbids it."""
+    left_out: tuple[str, ...] = ()
+
+
+def choose(rows: Sequence[Row], spec: Spec) -> Choice:
+    """Choose remedies and sample count from the pilot and the time left."""
+    blocks = {name: totals.samples(rows, name) for name in (PILOT, PAIRS)}
+    ratios: dict[str, Any] = {}
+    for name in spec.mixes:
+        for block in blocks:
+            found = total_pairs(rows, spec, block, name).log_ratios
+            if found.size:
+                ratios[name] = found
+    order = sorted(ratios, key=lambda name: float(np.median(ratios[name])))
+    if not order:
+        return Choice((), 0, 0)
+    spent = sum(
+        sample.wall_s + GAP_S
+        for block in blocks.values()
+        for by_round in block.values()
+        for sample in by_round.values()
+    )
+    # Spinners have their turn after the verdict, for the few remedies that help.
+    left = (spec.budget_s - spent) * (0.85 if spec.spin else 1.0)
+    walls = {
+        mix: totals.wall_s(blocks.values(), mix)
+        for mix in (spec.baseline, *(spec.mixes[name] for name in order))
+    }
+
+    def affordable(k: int) -> float:
+        mixes = [spec.baseline, *(spec.mixes[name] for name in order[:k])]
+        return left / sum(walls[mix] + GAP_S for mix in mixes)
+
+    def needed(k: int) -> int:
+        return max(_rounds_needed(ratios[name], spec, k) for name in order[:k])
+
+    for k in range(len(order), 0, -1):
+        most = int(min(affordable(k), spec.most_rounds))
+        least = pairs_needed(1 - (1 - LEVEL) / k)
+        if most >= min(needed(k), max(FEW_ROUNDS, least)) and most >= least:
+            rounds = min(most, needed(k))
+            return Choice(tuple(order[:k]), rounds, needed(k), tuple(order[k:]))
+    return Choice(tuple(order[:1]), pairs_needed(LEVEL), needed(1), tuple(order[1:]))
+
+
+def _rounds_needed(ratios: Any, spec: Spec, remedies: int) -> int:  # noqa: ANN401 - an array
+    if ratios.size < pairs_needed(LEVEL):
+        return spec.most_rounds
+    return pairs_for_width(ratios, spec.dead_band, LEVEL, remedies)

@@ -1,0 +1,119 @@
+"""Lays out an ``analysis.corun.CorunReport`` for people."""
+
+import math
+from typing import TYPE_CHECKING, TextIO
+
+from bench.commands._tables import make_console, print_list, print_notes, table
+
+if TYPE_CHECKING:
+    from analysis.corun import Cell, CorunReport
+    from analysis.stats import Decision
+
+SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
+
+
+def show(report: "CorunReport", stream: TextIO) -> None:
+    """Print the matrices, then every pair with intervals and prediction."""
+    console = make_console(stream)
+    # Labels are long, columns are many: aggressors are numbered as the victims are.
+    numbers = {label: str(i + 1) for i, label in enumerate(report.kernels)}
+    splits = list(dict.fromkeys(tuple(sorted(cell.threads)) for cell in report.cells))
+    for split in splits:
+        for space, told in SPACES.items():
+            cells = {
+                (c.victim, c.aggressor): c
+                for c in report.cells
+                if c.space == space and tuple(sorted(c.threads)) == split
+            }
+            if not cells:
+                continue
+            victims = [k for k in report.kernels if any(v == k for v, _ in cells)]
+            table(
+                console,
+                f"time of victims (rows) over alone; {split[0]}:{split[1]} threads, {told}",
+                ("", "<victim", *(numbers[a] for a in report.kernels)),
+                (
+                    [
+                        numbers[victim],
+                        victim,
+                        *(_times(cells.get((victim, a))) for a in report.kernels),
+                    ]
+                    for victim in victims
+                ),
+            )
+    console.print("+ slower for certain (95 %, beyond the dead band), . no difference that matters")
+    shared = [c for c in report.cells if c.space == "shared"]
+    table(
+        console,
+        f"every pair in one address space, {report.rounds} rounds (time over the baseline's)",
+        ("<victim", "<beside", "", "of alone", "", "of spin", "law", "error"),
+        (
+            [
+                cell.victim,
+                cell.aggressor,
+                f"{cell.threads[0]}:{cell.threads[1]}",
+                _ratio(cell.alone),
+                _interval(cell.alone),
+                _ratio(cell.spin),
+                "-" if math.isnan(cell.predicted) else f"{cell.predicted:.2f}",
+                "-"
+                if math.isnan(cell.error) or cell.victim == cell.aggressor
+                else f"{cell.error:+.0%}",
+            ]
+            for cell in sorted(shared, key=lambda c: -_or_zero(c.alone.ratio))
+        ),
+    )
+    if math.isfinite(report.median_error):
+        console.print(
+            f"sharing law, pairs of different kernels: speeds off by {report.median_error:.0%} in"
+            f" the median, {report.worst_error:+.0%} at worst ({report.worst_pair})",
+            markup=False,
+        )
+    table(
+        console,
+        "one address space over two, for the same pair (time of the victim)",
+        ("<victim", "<beside", "", "cost", "", "|verdict"),
+        (
+            [
+                s.victim,
+                s.aggressor,
+                f"{s.threads[0]}:{s.threads[1]}",
+                _ratio(s.cost),
+                _interval(s.cost),
+                "not resolved" if _unresolved(s.cost) else s.cost.verdict,
+            ]
+            for s in report.spaces
+        ),
+    )
+    print_notes(console, "not measured", report.not_measured)
+    print_notes(console, "rejected", report.rejected)
+    print_list(console, "notes", report.notes)
+    print_list(console, "files", report.files)
+    print_list(console, "next", report.next_commands)
+
+
+_MARKS = {"hurts": "+", "helps": "-", "neutral": "."}
+
+
+def _times(cell: "Cell | None") -> str:
+    if cell is None or math.isnan(cell.alone.ratio):
+        return "-"
+    return f"{cell.alone.ratio:.2f}{_MARKS.get(cell.alone.verdict, ' ')}"
+
+
+def _ratio(decision: "Decision") -> str:
+    return "-" if math.isnan(decision.ratio) else f"{decision.ratio:.2f}"
+
+
+def _interval(decision: "Decision") -> str:
+    if math.isnan(decision.ratio) or not math.isfinite(decision.high):
+        return decision.reason if math.isnan(decision.ratio) else f"n={decision.n}"
+    return f"[{decision.low:.2f}, {decision.high:.2f}]"
+
+
+def _unresolved(decision: "Decision") -> bool:
+    return not math.isnan(decision.ratio) and decision.low <= 1 <= decision.high
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if math.isnan(value) else value

@@ -1,0 +1,225 @@
+"""Scenarios from TOML files and from the package, checked as sweeps are, for one host."""
+
+import tomllib
+from collections.abc import Sequence
+from importlib import resources as packaged
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
+
+from bench.errors import unknown_name
+from bench.mix import Actor, Mix, Pool
+from bench.registry import BASE, BEST, Registry, param_value, told
+from bench.resources import Resources
+from bench.scenario import Scenario
+from bench.sizes import Probe, bandwidth_size, last_level
+from bench.sweep import (
+    Courtesy,
+    Duration,
+    KernelChoice,
+    Pages,
+    Pin,
+    Rate,
+    Script,
+    Share,
+    Size,
+    Table,
+    Tokens,
+    _Digits,
+    _Many,
+    _Some,
+    _text,
+    parse_share,
+)
+from bench.sweepfile import read_toml, refusal
+from bench.topology import pin_order
+
+DEFAULT = "prover"
+"""The scenario of a command that is given none."""
+
+Threads = (
+    Annotated[int, Field(ge=1)]
+    | Literal["rest"]
+    | Annotated[float, _text(parse_share), Field(gt=0, le=1)]
+)
+
+
+class Member(Table):
+    """One actor of a scenario."""
+
+    name: str = Field(default="", pattern="^[a-z0-9_-]*$")
+    """Default: the kernel's."""
+    kernel: KernelChoice
+    pages: str = BASE
+    threads: Annotated[Threads, _Digits] = 1
+    """A count, a share of the CPUs (at least one thread), or what the others leave."""
+    size: Size | Literal["auto"] = "auto"
+    role: Literal["background", "measured"] = "measured"
+    weight: float = Field(default=1.0, gt=0)
+    priority: int = Field(default=0, ge=0, le=7)
+    courtesy: Courtesy = "proceed"
+    pace: Rate = 0.0
+    process: str = ""
+    joined: bool = False
+    pin: Pin = "compact"
+    script: Script = ()
+
+    @model_validator(mode="after")
+    def _one_kernel(self, info: ValidationInfo) -> Self:
+        several = [name for name, values in self.kernel.params.items() if len(values) > 1]
+        if several or len(self.kernel.variant) > 1:
+            raise ValueError("an actor runs one kernel with one value of every parameter")
+        registry: Registry | None = (info.context or {}).get("registry")
+        if registry is not None and self.pages not in registry.policies():
+            known = list(registry.policies())
+            raise ValueError(told(unknown_name("page policy", self.pages, known)))
+        return self
+
+    @property
+    def called(self) -> str:
+        """Name of the actor."""
+        return self.name or self.kernel.name
+
+
+class ScenarioFile(Table):
+    """A whole scenario file."""
+
+    summary: str = ""
+    critical: str = ""
+    """The actor others wait for; none given: the only one of the highest priority, if any."""
+    window: Duration = 0.4
+    warm: Duration = 0.05
+    min_passes: int = Field(default=3, ge=1)
+    dead_band: Share = 0.02
+    pages: Annotated[Pages, _Many] = ("all",)
+    """Page policies tried as remedies."""
+    actor: Annotated[tuple[Member, ...], _Many, _Some]
+    pool: Annotated[tuple[Tokens, ...], _Many] = ()
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        names = [member.called for member in self.actor]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two actors are called {', '.join(twice)}; give them a name")
+        if self.critical and self.critical not in names:
+            raise ValueError(f"critical: no actor {self.critical!r} among {', '.join(names)}")
+        return self
+
+
+_TABLES = (ScenarioFile, Member, KernelChoice, Tokens)
+
+
+def scenario_names() -> list[str]:
+    """Names of the scenarios that come with the package: the folder is the registry."""
+    files = (item.name for item in packaged.files("bench.scenarios").iterdir())
+    return sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
+
+
+def load(name: str, registry: Registry | None = None) -> ScenarioFile:
+    """Read a packaged scenario by name, or a file: a path with a folder, or ending in ``.toml``.
+
+    Raises
+    ------
+    UsageError
+        With every fault of the file, one a line, each with its dotted path.
+    """
+    if not name.endswith(".toml") and "/" not in name:
+        if name not in scenario_names():
+            raise unknown_name("scenario", name, scenario_names())
+        file = packaged.files("bench.scenarios") / f"{name}.toml"
+        return validate(tomllib.loads(file.read_text("utf-8")), f"scenario {name}", registry)
+    path = Path(name)
+    data = read_toml(path, f"scenarios: {', '.join(scenario_names())}")
+    return validate(data, str(path), registry, path.parent)
+
+
+def validate(
+    data: object,
+    source: str,
+    registry: Registry | None = None,
+    folder: Path | None = None,
+) -> ScenarioFile:
+    """Check plain data; a kernel that is not there is a fault, nothing takes its place."""
+    try:
+        return ScenarioFile.model_validate(data, context={"registry": registry, "folder": folder})
+    except ValidationError as error:
+        raise refusal(source, error, _TABLES) from None
+
+
+def resolve(
+    read: ScenarioFile, name: str, registry: Registry, resources: Resources, probe: Probe
+) -> Scenario:
+    """Scenario for one host: threads and sizes decided.
+
+    Threads never add up to more than one a CPU where the file leaves them open, except that every
+    actor has one.
+    """
+    counts = thread_counts([member.threads for member in read.actor], resources.threads)
+    actors = [
+        _actor(member, threads, registry, resources, probe)
+        for member, threads in zip(read.actor, counts, strict=True)
+    ]
+    pools = tuple(Pool(pool.name, pool.tokens, pool.capacity) for pool in read.pool)
+    names = tuple(member.called for member in read.actor)
+    return Scenario(
+        Path(name).stem, Mix(tuple(actors), pools), names, _critical(read, names), read.summary
+    )
+
+
+def thread_counts(wanted: Sequence[int | float | str], cpus: int) -> list[int]:
+    """Threads of every actor: a count, a share of ``cpus``, or ``rest``; each at least one."""
+    counts = [
+        0 if word == "rest" else word if isinstance(word, int) else max(1, int(float(word) * cpus))
+        for word in wanted
+    ]
+    open_ = [i for i, word in enumerate(wanted) if word == "rest"]
+    left = max(0, cpus - sum(counts))
+    for rank, i in enumerate(open_):
+        counts[i] = max(1, left // len(open_) + (rank < left % len(open_)))
+    return counts
+
+
+def _actor(
+    member: Member, threads: int, registry: Registry, resources: Resources, probe: Probe
+) -> Actor:
+    kernel = registry.kernels()[member.kernel.name]
+    (variant,) = member.kernel.variant
+    params = tuple(
+        (key, param_value(kernel, key, values[0])) for key, values in member.kernel.params.items()
+    )
+    size = member.size
+    if not kernel.arrays:
+        size = 0
+    elif isinstance(size, str):
+        cpus = pin_order(resources.topology, resources.allowed)[:threads]
+        llc = last_level(resources.topology, cpus, probe)
+        size = bandwidth_size(llc, resources.page_bytes, probe)
+    return registry.canonical(
+        Actor(
+            member.kernel.name,
+            kernel.best_variant if variant == BEST else variant,
+            member.pages,
+            threads,
+            size,
+            params,
+            role=member.role,
+            process=member.process,
+            priority=member.priority,
+            courtesy=member.courtesy,
+            pace=member.pace,
+            weight=member.weight,
+            joined=member.joined,
+            pin=member.pin,
+            script=member.script,
+        )
+    )
+
+
+def _critical(read: ScenarioFile, names: Sequence[str]) -> str:
+    if read.critical:
+        return read.critical
+    top = max(member.priority for member in read.actor)
+    first = [names[i] for i, member in enumerate(read.actor) if member.priority == top]
+    return first[0] if top > 0 and len(first) == 1 else ""
