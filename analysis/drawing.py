@@ -4,13 +4,15 @@ Nothing here imports matplotlib: the axes come from `analysis.plot`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from analysis.intervals import median_interval, pairs_needed
 from analysis.measured import MeasuredCurve, fit_curve
+from analysis.paired import Comparison
+from analysis.stats import Decision
 from bench.units import format_size
 
 if TYPE_CHECKING:
@@ -148,6 +150,31 @@ def draw_marks(axes: "Axes", marks: Mapping[str, float]) -> None:
                 fontsize="x-small",
                 color="0.3",
             )
+
+
+def limits_of_ratios(intervals: Sequence[tuple[float, ...]]) -> tuple[float, float]:
+    """Range of an axis: all medians (median, low, high), and intervals unless they dwarf those."""
+    middles, lows, highs = zip(*intervals, strict=True)
+    far = 1.5 * max(max(middles), 1 / min(middles), 1.1)
+    return max(min(*lows, 0.97) / 1.03, 1 / far), min(max(*highs, 1.03) * 1.03, far)
+
+
+def named_decisions(
+    gains: Sequence[Comparison] | Mapping[str, Decision],
+) -> tuple[str, list[tuple[str, Decision]]]:
+    """Title and names of what is compared; what all have in common is in the title."""
+    if isinstance(gains, Mapping):
+        return "", list(gains.items())
+    changes = {c.change for c in gains}
+    named = [
+        (
+            f"{c.label} {format_size(c.size)} {c.threads}t"
+            + ("" if len(changes) == 1 else f"\n{c.change}"),
+            c.decision,
+        )
+        for c in gains
+    ]
+    return changes.pop() if len(changes) == 1 else "", named
 
 
 def ticks_in_bytes(axes: "Axes") -> None:

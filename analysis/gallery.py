@@ -45,6 +45,8 @@ class Picture:
 
 def gallery(results: Results, report: Report) -> list[Picture]:
     """List the pictures of a run."""
+    if "remedy" in results.plan.get("options", {}):
+        return remedies(results.folder)
     rows = results.rows
     curves = measured_curves(rows)
     found = []
@@ -122,6 +124,18 @@ def _stalls(results: Results) -> list[Picture]:
         of_block = [row for row in rows if row["block"] == block]
         found.append(Picture(name, (partial(plot.plot_stalls, of_block),)))
     return found
+
+
+def remedies(folder: Path) -> list[Picture]:
+    """What each remedy brings to the total work of a scenario, of a run of ``bench remedy``."""
+    from analysis.remedy_report import build
+
+    report = build(folder)
+    decisions = {r.name: r.total for r in report.remedies if r.tested and r.total.low > 0}
+    if not decisions:
+        return []
+    draw = partial(plot.plot_gains, decisions, dead_band=report.dead_band)
+    return [Picture("remedies", (draw,), (6.4, 1.2 + ROW_INCHES * len(decisions)))]
 
 
 def _drawable(comparisons: Sequence[Comparison], question: str) -> list[Comparison]:

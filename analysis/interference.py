@@ -3,12 +3,16 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from analysis.intervals import interval, pairs_needed
 from analysis.measured import row_label
 from analysis.paired import middle, strata
-from analysis.rows import Row
+from analysis.rows import Row, as_rows
 from analysis.stats import pair_by_state
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,13 @@ class Slowdown:
         return self.low > 1 or self.high < 1
 
 
-def slowdowns(rows: Iterable[Row]) -> list[Slowdown]:
+def slowdowns(data: "Iterable[Row] | DataFrame") -> list[Slowdown]:
     """Every kernel that was measured in one block alone and beside others.
 
     Samples are paired by round, and by placement as everywhere: two threads that find themselves
     near or far by turns are compared with the alone sample of their round.
     """
-    measured = [row for row in rows if row["seconds"] > 0 and not row["pools"]]
+    measured = [row for row in as_rows(data) if row["seconds"] > 0 and not row["pools"]]
     alone = {(*_what(row), *_when(row)): row for row in measured if not row["beside"]}
     pairs: dict[tuple[object, ...], list[tuple[Row, Row]]] = {}
     for row in measured:

@@ -18,7 +18,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -28,10 +28,13 @@ from analysis.loaded import traffic
 from analysis.model import Curve
 from analysis.models.tlb_ladder import Ladder
 from analysis.paired import grouped
-from analysis.rows import Row, neighbour
+from analysis.rows import Row, as_rows, neighbour
 from analysis.selection import Choice, choose
 from bench.errors import UsageError
 from bench.units import format_size
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 UNITS = {
     "bandwidth": ("threads", "GB/s"),
@@ -113,17 +116,19 @@ class MeasuredCurve:
         return UNITS[self.subject]
 
 
-def measured_curves(rows: Iterable[Row], subject: str | None = None) -> list[MeasuredCurve]:
+def measured_curves(
+    data: "Iterable[Row] | DataFrame", subject: str | None = None
+) -> list[MeasuredCurve]:
     """Find every curve of two or more points; of one subject, or all.
 
     Parameters
     ----------
-    rows : iterable of rows
-        From `analysis.load.rows`, or the ``rows`` of `analysis.load.Results`.
+    data : iterable of rows, or DataFrame
+        From `analysis.load`: ``frame``, ``rows``, or the ``rows`` of ``Results``.
     subject : str, optional
         A key of ``UNITS``.
     """
-    known = [row for row in rows if row["seconds"] > 0]
+    known = [row for row in as_rows(data) if row["seconds"] > 0]
     piped = [row for row in known if row["pools"]]
     free = [row for row in known if not row["pools"]]
     alone = [row for row in free if not row["beside"]]

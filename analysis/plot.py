@@ -24,6 +24,8 @@ from analysis.drawing import (
     draw_points,
     finish,
     legend_above,
+    limits_of_ratios,
+    named_decisions,
     styled,
     ticks_in_bytes,
     ticks_in_numbers,
@@ -32,10 +34,10 @@ from analysis.drawing import (
 from analysis.fitted import Fit
 from analysis.interference import Slowdown, slowdowns
 from analysis.measured import MeasuredCurve, measured_curves
-from analysis.paired import Comparison
+from analysis.paired import Comparison, gain
 from analysis.rows import Row
 from analysis.stalls import STEPS_FOR_A_QUANTILE, tails
-from analysis.stats import DEAD_BAND
+from analysis.stats import DEAD_BAND, Decision
 from bench.errors import UsageError
 from bench.units import format_size
 
@@ -86,7 +88,7 @@ def plot_bandwidth(
     fits : bool
         Whether to fit.
     """
-    curves = _of_label(measured_curves(_rows(data), "bandwidth"), label, "bandwidth")
+    curves = _of_label(measured_curves(data, "bandwidth"), label, "bandwidth")
     axes = new_axes(ax)
     for curve, style, name, shift in styled(curves):
         fitted = fits and draw_fit(axes, curve, style)
@@ -95,6 +97,8 @@ def plot_bandwidth(
             axes.plot(
                 point.x, np.median(point.samples), style.marker, color=style.color, fillstyle="none"
             )
+    if any(curve.outside for curve in curves):
+        axes.plot([], [], "o", color=GRAY, fillstyle="none", label="not in the fit")
     axes.set_xlabel("threads")
     axes.set_ylabel("GB/s of useful bytes")
     axes.set_ylim(bottom=0)
@@ -122,7 +126,7 @@ def plot_latency(
     marks : mapping of text to bytes, optional
         Vertical lines: sizes of caches, reach of the TLB.
     """
-    curves = measured_curves(_rows(data), "caches") + measured_curves(_rows(data), "tlb")
+    curves = measured_curves(data, "caches") + measured_curves(data, "tlb")
     curves = _of_label(curves, label, "latency")
     axes = new_axes(ax)
     axes.set_xscale("log", base=2)
@@ -140,7 +144,7 @@ def plot_latency(
 
 def plot_loaded_latency(data: "Data", ax: "Axes | None" = None, *, fits: bool = True) -> "Axes":
     """Draw latency against the bandwidth that the traffic beside it reached."""
-    curves = _of_label(measured_curves(_rows(data), "loaded latency"), None, "loaded latency")
+    curves = _of_label(measured_curves(data, "loaded latency"), None, "loaded latency")
     axes = new_axes(ax)
     for curve, style, name, shift in styled(curves):
         fitted = fits and draw_fit(axes, curve, style)
@@ -154,7 +158,10 @@ def plot_loaded_latency(data: "Data", ax: "Axes | None" = None, *, fits: bool = 
 
 
 def plot_gains(
-    comparisons: Sequence[Comparison], ax: "Axes | None" = None, *, dead_band: float = DEAD_BAND
+    gains: Sequence[Comparison] | Mapping[str, Decision],
+    ax: "Axes | None" = None,
+    *,
+    dead_band: float = DEAD_BAND,
 ) -> "Axes":
     """Draw what each alternative brings, in percent of speed with its interval (a forest plot).
 
@@ -163,43 +170,38 @@ def plot_gains(
 
     Parameters
     ----------
-    comparisons : sequence of Comparison
-        ``comparisons`` of an `analysis.report.Report`.
+    gains : sequence of Comparison, or mapping of name to Decision
+        ``comparisons`` of an `analysis.report.Report`, or decisions on time by name.
     dead_band : float
         Shaded: changes of no interest.
     """
-    tested = [c for c in comparisons if c.decision.n and c.decision.low > 0][::-1]
+    title, named = named_decisions(gains)
+    tested = [(name, d) for name, d in named if d.n and d.low > 0][::-1]
     if not tested:
         raise UsageError(
             "no comparison to draw: none has an interval", "measure six rounds or more"
         )
     axes = new_axes(ax)
     axes.set_xscale("log")
-    low, high = _limits([(1 + c.gain[1], 1 + c.gain[0], 1 + c.gain[2]) for c in tested])
+    ratios = [tuple(1 + share for share in gain(d)) for _, d in tested]
+    low, high = limits_of_ratios(ratios)
     axes.set_xlim(low, high)
     axes.axvspan(1 / (1 + dead_band), 1 + dead_band, color="0.9", linewidth=0)
     axes.axvline(1, color=GRAY, linewidth=0.8)
-    for y, c in enumerate(tested):
-        style = VERDICTS[c.decision.verdict]
-        middle, first, last = (1 + gain for gain in c.gain)
+    for y, ((_, d), (middle, first, last)) in enumerate(zip(tested, ratios, strict=True)):
+        style = VERDICTS[d.verdict]
         axes.plot([max(first, low), min(last, high)], [y, y], color=style.color, linewidth=1.6)
         for end, beyond, arrow in ((high, last > high, ">"), (low, first < low, "<")):
             if beyond:
                 axes.plot(end, y, arrow, color=style.color, markersize=5, clip_on=False)
         axes.plot(middle, y, style.marker, color=style.color, markersize=6)
-    changes = {c.change for c in tested}
-    names = [
-        f"{c.label} {format_size(c.size)} {c.threads}t"
-        + ("" if len(changes) == 1 else f"\n{c.change}")
-        for c in tested
-    ]
-    axes.set_yticks(range(len(tested)), names, fontsize="small")
+    axes.set_yticks(range(len(tested)), [name for name, _ in tested], fontsize="small")
     axes.set_ylim(-0.6, len(tested) - 0.4)
     ticks_in_percent(axes)
     axes.set_xlabel("change in speed, 95 % interval")
-    axes.set_title(changes.pop() if len(changes) == 1 else "", fontsize="medium", loc="left")
+    axes.set_title(title, fontsize="medium", loc="left")
     for verdict, style in VERDICTS.items():
-        if any(c.decision.verdict == verdict for c in tested):
+        if any(d.verdict == verdict for _, d in tested):
             axes.plot([], [], style.marker, color=style.color, label=verdict)
     legend_above(axes)
     clean(axes)
@@ -297,21 +299,9 @@ def write_png(
 # ---- parts ---------------------------------------------------------------------------------------
 
 
-def _rows(data: Any) -> list[Row]:  # noqa: ANN401 - rows or a DataFrame
-    return data.to_dict("records") if hasattr(data, "to_dict") else list(data)
-
-
 def _slowdowns(data: Any) -> list[Slowdown]:  # noqa: ANN401 - slowdowns, rows or a DataFrame
-    items: list[Any] = _rows(data)
-    given = [item for item in items if isinstance(item, Slowdown)]
-    return given or slowdowns(items)
-
-
-def _limits(intervals: list[tuple[float, float, float]]) -> tuple[float, float]:
-    """Range of an axis of ratios: all medians, and intervals unless they dwarf those."""
-    lows, middles, highs = zip(*intervals, strict=True)
-    far = 1.5 * max(max(middles), 1 / min(middles), 1.1)
-    return max(min(*lows, 0.97) / 1.03, 1 / far), min(max(*highs, 1.03) * 1.03, far)
+    given = [item for item in data if isinstance(item, Slowdown)]
+    return given or slowdowns(data)
 
 
 def _victim(s: Slowdown) -> str:

@@ -6,13 +6,16 @@ Uses the standard library alone. A column that a source does not know is NaN or 
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from analysis.files import PyperfValue
 from bench.errors import UsageError
 from bench.mix import Actor, Mix, cases, name, parse, parse_mix
 from bench.schema import disturbances
 from bench.units import format_size
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Row = dict[str, Any]
 NodeOf = Mapping[int, int]
@@ -29,6 +32,12 @@ NAME_COLUMNS = (
 
 _NOWHERE: NodeOf = {}
 _UNKNOWN = math.nan
+
+
+def as_rows(data: "Iterable[Row] | DataFrame") -> list[Row]:
+    """Rows of a DataFrame, which may be a part of what was loaded; rows as they are."""
+    to_dict = getattr(data, "to_dict", None)
+    return cast(list[Row], list(data) if to_dict is None else to_dict("records"))
 
 
 def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE) -> list[Row]:

@@ -105,7 +105,7 @@ def test_few_points_are_joined_not_fitted(ax):
 
 def test_points_outside_a_node_are_hollow(ax):
     plot.plot_bandwidth([r | {"nodes": 2.0 if r["threads"] > 8 else 1.0} for r in ladder()], ax)
-    hollow = [line for line in ax.lines if line.get_fillstyle() == "none"]
+    hollow = [line for line in ax.lines if line.get_fillstyle() == "none" and len(line.get_xdata())]
     assert [line.get_xdata()[0] for line in hollow] == [9, 10, 11, 12]
 
 
@@ -138,6 +138,16 @@ def test_gains_show_verdicts_dead_band_and_clipped_intervals(ax):
     assert sorted(arrows) == ["<", ">"]
     assert ax.get_title(loc="left") == "base -> thp"
     assert "0" in texts(ax.get_xticklabels())
+
+
+def test_gains_of_named_decisions(ax):
+    decisions = {
+        "mutex": decide(np.log([1.1, 1.12, 1.13, 1.11, 1.1, 1.12])),
+        "thp": decide(np.log([0.8, 0.81, 0.82, 0.83, 0.84, 0.85])),
+    }
+    plot.plot_gains(decisions, ax)
+    assert texts(ax.get_yticklabels()) == ["thp", "mutex"], "the first on top"
+    assert set(texts(ax.get_legend().get_texts())) == {"helps", "hurts"}
 
 
 def test_interference_is_time_beside_over_time_alone(ax):
