@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from analysis.intervals import LEVEL, Floats
 from analysis.matching import Key, Refusal, match
-from analysis.paired import grouped, middle, pages_unknown
+from analysis.paired import gain, grouped, middle, pages_unknown
 from analysis.rows import Row
 from analysis.significance import welch
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state, verdict_of
@@ -69,9 +69,7 @@ class Change:
     @property
     def gain(self) -> tuple[float, float, float]:
         """Median, low and high of the relative change in speed: 0.18 is 18 % faster."""
-        d = self.decision
-        low = 1 / d.high - 1 if d.high else math.nan
-        return 1 / d.ratio - 1, low, 1 / d.low - 1 if d.low else math.inf
+        return gain(self.decision)
 
 
 @dataclass

@@ -23,6 +23,7 @@ from analysis.files import (
 from analysis.rows import NodeOf, Row, beside, make_pyperf_row, make_rows
 from bench.errors import PagestormError, UsageError
 from bench.schema import HOST, PLAN, run_id, step_bin_ns
+from bench.units import format_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +77,23 @@ class Results:
     argv: list[str] = field(default_factory=list)
     """Command and flags it was begun with."""
 
+    @property
+    def marks(self) -> dict[str, float]:
+        """Sizes in bytes that a curve of latency may bend at, by name.
+
+        Caches are those the system reports, which a virtual machine may not have; from the last
+        one on, page policies are judged: four times what the TLB reaches at small pages.
+        """
+        found = {}
+        for cache in self.host.get("cpus", {}).get("caches", ()):
+            if cache["size_bytes"] and cache["kind"] != "Instruction":
+                size = format_size(cache["size_bytes"])
+                found[f"L{cache['level']} {size}, reported"] = float(cache["size_bytes"])
+        least = self.plan.get("options", {}).get("least_bytes", {})
+        if least:
+            found["page verdicts from here on"] = float(min(least.values()))
+        return found
+
 
 def load(path: str | Path) -> Results:
     """Read a run: its output directory, or its journal.
@@ -97,7 +115,7 @@ def load(path: str | Path) -> Results:
     ]
     questions = {block.id: block.question for block in results.blocks}
     nodes = _node_of(results.host)
-    run = next((run_id(line) for line in lines if line["kind"] == "start"), str(journal))
+    run = _run_of(lines, journal)
     closed = _closed(lines)
     tried: dict[str, int] = {}
     reasons: dict[str, list[str]] = {}
@@ -182,6 +200,7 @@ def steps(*paths: str | Path) -> list[Row]:
         if not is_journal(file):
             continue
         lines = journal_lines(file)
+        run = _run_of(lines, file)
         closed = _closed(lines)
         for line in lines:
             if line["kind"] != "sample" or "actors" not in line or line.get("invalid"):
@@ -194,6 +213,7 @@ def steps(*paths: str | Path) -> list[Row]:
                 made += (
                     row
                     | {
+                        "run": run,
                         "low_ns": step_bin_ns(int(b)),
                         "high_ns": step_bin_ns(int(b) + 1),
                         "count": count,
@@ -230,6 +250,10 @@ def _rows_of(path: Path) -> list[Row]:
         ]
     except (ValueError, TypeError) as error:
         raise PagestormError(f"{path}: metadata of the wrong kind ({error})") from None
+
+
+def _run_of(lines: Iterable[Line], path: Path) -> str:
+    return next((run_id(line) for line in lines if line["kind"] == "start"), str(path))
 
 
 def _closed(lines: Iterable[Line]) -> dict[tuple[str, int], int]:

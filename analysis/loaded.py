@@ -56,30 +56,50 @@ class LoadedCurve:
     """Highest latency measured over the idle one."""
 
 
-def curves(rows: Iterable[Row]) -> list[LoadedCurve]:
-    """Curves in the rows of a run: latency victims beside one paced kind of traffic.
+@dataclass(frozen=True)
+class Traffic:
+    """Samples of one latency victim beside one kind of traffic, at several rates."""
+
+    idle: list[Row]
+    """Of the victim alone."""
+    by_pace: dict[float, list[Row]]
+    """By the rate asked of each thread, in B/s; 0 is as fast as it goes."""
+    loader: Actor
+    """What runs beside, at whatever rate."""
+
+
+def traffic(rows: Iterable[Row]) -> list[Traffic]:
+    """Find every latency victim that was measured alone and beside paced traffic.
 
     Samples of one block only: between blocks a host drifts.
     """
-    alone: dict[tuple[str, str], list[Row]] = {}
-    loaded: dict[tuple[str, str, Actor], dict[float, list[Row]]] = {}
+    alone: dict[tuple[str, str, str], list[Row]] = {}
+    loaded: dict[tuple[str, str, str, Actor], dict[float, list[Row]]] = {}
     for row in rows:
-        mix = parse_mix(row["mix"])
         if math.isnan(row["latency_ns"]):
             continue
+        mix = parse_mix(row["mix"])
         victim = actor_name(mix.actors[row["actor"]])
         others = [actor for i, actor in enumerate(mix.actors) if i != row["actor"]]
         if not others:
-            alone.setdefault((row["block"], victim), []).append(row)
+            alone.setdefault((row["run"], row["block"], victim), []).append(row)
         elif len(others) == 1 and row["beside_gbps"] > 0:
-            key = (row["block"], victim, replace(others[0], pace=0.0))
+            key = (row["run"], row["block"], victim, replace(others[0], pace=0.0))
             loaded.setdefault(key, {}).setdefault(others[0].pace, []).append(row)
-    found = []
-    for (block, victim, loader), by_pace in loaded.items():
-        idle = alone.get((block, victim))
-        if idle and len(by_pace) >= FEWEST_POINTS:
-            found.append(_curve(idle, by_pace, loader))
-    return found
+    return [
+        Traffic(alone[run, block, victim], by_pace, loader)
+        for (run, block, victim, loader), by_pace in loaded.items()
+        if (run, block, victim) in alone
+    ]
+
+
+def curves(rows: Iterable[Row]) -> list[LoadedCurve]:
+    """Curves in the rows of a run: latency victims beside one paced kind of traffic."""
+    return [
+        _curve(found.idle, found.by_pace, found.loader)
+        for found in traffic(rows)
+        if len(found.by_pace) >= FEWEST_POINTS
+    ]
 
 
 def _curve(idle: Sequence[Row], by_pace: dict[float, list[Row]], loader: Actor) -> LoadedCurve:

@@ -17,21 +17,24 @@ shootdown
 import math
 import statistics
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from analysis import models
 from analysis.fit import LEAST_POINTS
+from analysis.loaded import traffic
 from analysis.model import Curve
 from analysis.models.tlb_ladder import Ladder
 from analysis.paired import grouped
-from analysis.rows import Row, beside
+from analysis.rows import Row, as_rows, neighbour
 from analysis.selection import Choice, choose
 from bench.errors import UsageError
-from bench.mix import parse_mix
 from bench.units import format_size
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 UNITS = {
     "bandwidth": ("threads", "GB/s"),
@@ -113,17 +116,19 @@ class MeasuredCurve:
         return UNITS[self.subject]
 
 
-def measured_curves(rows: Iterable[Row], subject: str | None = None) -> list[MeasuredCurve]:
+def measured_curves(
+    data: "Iterable[Row] | DataFrame", subject: str | None = None
+) -> list[MeasuredCurve]:
     """Find every curve of two or more points; of one subject, or all.
 
     Parameters
     ----------
-    rows : iterable of rows
-        From `analysis.load.rows`, or the ``rows`` of `analysis.load.Results`.
+    data : iterable of rows, or DataFrame
+        From `analysis.load`: ``frame``, ``rows``, or the ``rows`` of ``Results``.
     subject : str, optional
         A key of ``UNITS``.
     """
-    known = [row for row in rows if row["seconds"] > 0]
+    known = [row for row in as_rows(data) if row["seconds"] > 0]
     piped = [row for row in known if row["pools"]]
     free = [row for row in known if not row["pools"]]
     alone = [row for row in free if not row["beside"]]
@@ -252,11 +257,11 @@ def _by_size(rows: list[Row]) -> Iterable[MeasuredCurve]:
     usable = [
         row
         for row in rows
-        if row["threads"] == 1 and math.isfinite(row["latency_ns"]) and RELEASE not in row
+        if row["threads"] == 1 and math.isfinite(row["latency_ns"]) and not _releases(row)
     ]
     for group in _groups(usable, _SAME):
-        stride = group[0].get("param_stride")
-        subject = "tlb" if isinstance(stride, int) and stride >= LEAST_STRIDE else "caches"
+        a_line_a_page = group[0].get("param_stride", math.nan) >= LEAST_STRIDE
+        subject = "tlb" if a_line_a_page else "caches"
         points = {
             float(size): [row["latency_ns"] for row in same]
             for size, same in grouped(group, "size").items()
@@ -265,27 +270,15 @@ def _by_size(rows: list[Row]) -> Iterable[MeasuredCurve]:
 
 
 def _by_load(rows: list[Row]) -> Iterable[MeasuredCurve]:
-    """Curves of traffic that differs in its rate only, with the idle latency of the same block."""
-    usable = [row for row in rows if math.isfinite(row["latency_ns"])]
-    for block in _groups(usable, ("host", "run", "block")):
-        idle = [row["latency_ns"] for row in block if not row["beside"]]
-        loaded = [
-            row | {"beside": _traffic(row["mix"], row["actor"])} for row in block if row["beside"]
-        ]
-        for group in _groups(loaded, ("kernel", "params", "beside")):
-            points = {0.0: idle} if idle else {}
-            for same in grouped(group, "mix").values():
-                reached = [row["beside_gbps"] for row in same]
-                if all(map(math.isfinite, reached)):
-                    points[statistics.median(reached)] = [row["latency_ns"] for row in same]
-            if len(points) > 2:
-                yield _curve("loaded latency", group[0], points)
-
-
-def _traffic(mix_text: str, position: int) -> str:
-    """What runs beside an actor, whatever its rate."""
-    mix = parse_mix(mix_text)
-    return beside(replace(mix, actors=tuple(replace(a, pace=0.0) for a in mix.actors)), position)
+    for found in traffic(rows):
+        points = {0.0: [row["latency_ns"] for row in found.idle]}
+        for same in found.by_pace.values():
+            reached = statistics.median(row["beside_gbps"] for row in same)
+            points[reached] = [row["latency_ns"] for row in same]
+        if len(points) > 2:
+            row = found.idle[0]
+            beside = neighbour(found.loader, row["process"])
+            yield _curve("loaded latency", row | {"beside": beside}, points)
 
 
 def _curve(
@@ -301,7 +294,11 @@ def _curve(
 
 def _bandwidth(row: Row) -> float:
     """GB/s; of memory that is mapped and released it is no matter of the memory bus."""
-    return math.nan if RELEASE in row else float(row["gbps"])
+    return math.nan if _releases(row) else float(row["gbps"])
+
+
+def _releases(row: Row) -> bool:
+    return math.isfinite(row.get(RELEASE, math.nan))
 
 
 def _release_ns(row: Row) -> float:

@@ -59,6 +59,12 @@ class Rule:
         return int(row["threads"]) if self.divides(row) else 1
 
 
+def gain(decision: Decision) -> tuple[float, float, float]:
+    """Median, low and high of the relative gain in speed, of a decision on time."""
+    low = 1 / decision.high - 1 if decision.high else math.nan
+    return 1 / decision.ratio - 1, low, 1 / decision.low - 1 if decision.low else math.inf
+
+
 @dataclass(frozen=True)
 class Comparison:
     """An alternative against the baseline of its block."""
@@ -84,9 +90,7 @@ class Comparison:
     @property
     def gain(self) -> tuple[float, float, float]:
         """Median, low and high of the relative gain in speed: 0.18 is 18 % faster."""
-        d = self.decision
-        low = 1 / d.high - 1 if d.high else math.nan
-        return 1 / d.ratio - 1, low, 1 / d.low - 1 if d.low else math.inf
+        return gain(self.decision)
 
 
 def comparisons(

@@ -6,13 +6,16 @@ Uses the standard library alone. A column that a source does not know is NaN or 
 import math
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from analysis.files import PyperfValue
 from bench.errors import UsageError
 from bench.mix import Actor, Mix, cases, name, parse, parse_mix
 from bench.schema import disturbances, known_share
 from bench.units import format_size
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Row = dict[str, Any]
 NodeOf = Mapping[int, int]
@@ -29,6 +32,12 @@ NAME_COLUMNS = (
 
 _NOWHERE: NodeOf = {}
 _UNKNOWN = math.nan
+
+
+def as_rows(data: "Iterable[Row] | DataFrame") -> list[Row]:
+    """Rows of a DataFrame, which may be a part of what was loaded; rows as they are."""
+    to_dict = getattr(data, "to_dict", None)
+    return cast(list[Row], list(data) if to_dict is None else to_dict("records"))
 
 
 def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE) -> list[Row]:
@@ -150,13 +159,16 @@ def beside(mix: Mix, position: int) -> str:
 
     The rate is that of one thread, as asked for. ``apart``: in another address space.
     """
-    told = []
-    for actor in (a for i, a in enumerate(mix.actors) if i != position):
-        size = f" {format_size(actor.size)}" if actor.size else ""
-        pace = f" at {actor.pace / 1e9:g} GB/s" if actor.pace else ""
-        where = "" if actor.process == mix.actors[position].process else " apart"
-        told.append(f"{label(actor)} {actor.threads}t {actor.policy}{size}{pace}{where}")
-    return " + ".join(told)
+    own = mix.actors[position].process
+    return " + ".join(neighbour(a, own) for i, a in enumerate(mix.actors) if i != position)
+
+
+def neighbour(actor: Actor, process: str) -> str:
+    """One actor, in short, as one of another process sees it."""
+    size = f" {format_size(actor.size)}" if actor.size else ""
+    pace = f" at {actor.pace / 1e9:g} GB/s" if actor.pace else ""
+    where = "" if actor.process == process else " apart"
+    return f"{label(actor)} {actor.threads}t {actor.policy}{size}{pace}{where}"
 
 
 def label(actor: Actor) -> str:

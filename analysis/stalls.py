@@ -8,6 +8,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from analysis.intervals import Floats
 from analysis.rows import Row
 
 THRESHOLDS_S = (20e-6, 100e-6, 1e-3, 10e-3)
@@ -30,12 +33,63 @@ class Stalls:
     """Steps a second of one thread's time that took longer than this many seconds."""
 
 
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """How often one measured actor's steps took longer than x, at every edge of a bin."""
+
+    case: str
+    label: str
+    size: int
+    pages: str
+    beside: str
+    longer_than_ns: Floats
+    """Ascending."""
+    per_s: Floats
+    """Steps a second of one thread's time that took longer."""
+    steps: Floats
+    """How many those were: under ten the rate is a few accidents."""
+
+
+def tails(steps: Iterable[Row]) -> list[Tail]:
+    """Tails of the rows of `analysis.load.steps`, one a benchmark; the actor alone comes first."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in steps:
+        groups.setdefault((row["host"], row["case"]), []).append(row)
+    found = [_tail(rows) for rows in groups.values()]
+    return sorted(found, key=lambda tail: (tail.label, tail.size, tail.pages, tail.beside))
+
+
 def table(steps: Iterable[Row]) -> list[Stalls]:
     """Distributions of the rows of `analysis.load.steps`, one a benchmark."""
     groups: dict[str, list[Row]] = {}
     for row in steps:
         groups.setdefault(row["case"], []).append(row)
     return [_stalls(case, rows) for case, rows in groups.items()]
+
+
+def _tail(rows: list[Row]) -> Tail:
+    first = rows[0]
+    counts: dict[float, int] = {}
+    for row in rows:
+        counts[row["low_ns"]] = counts.get(row["low_ns"], 0) + row["count"]
+    # A sample has a row a bin, and one time of its threads.
+    watched = {(row["run"], row["block"], row["round"]): row["threads_s"] for row in rows}
+    edges = np.array(sorted(counts))
+    longer = np.cumsum([counts[edge] for edge in edges[::-1]])[::-1].astype(np.float64)
+    return Tail(
+        first["case"],
+        _label(first),
+        first["size"],
+        first["pages"],
+        first["beside"],
+        edges,
+        np.asarray(longer / sum(watched.values())),
+        longer,
+    )
+
+
+def _label(row: Row) -> str:
+    return str(row["kernel"]) + (f"[{row['params']}]" if row["params"] else "")
 
 
 def _stalls(case: str, rows: list[Row]) -> Stalls:
@@ -50,7 +104,7 @@ def _stalls(case: str, rows: list[Row]) -> Stalls:
     ordered = sorted(counts.items())
     return Stalls(
         case,
-        first["kernel"] + (f"[{first['params']}]" if first["params"] else ""),
+        _label(first),
         first["beside"],
         total,
         {q: _quantile(ordered, q, total) for q in QUANTILES},

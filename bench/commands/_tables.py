@@ -12,8 +12,9 @@ from bench.units import format_duration, format_size
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from analysis.concurrency import Concurrency
     from analysis.paired import Comparison
-    from analysis.report import CaseResult, Concurrency, Estimate, Note, Report
+    from analysis.report import CaseResult, Estimate, Note, Report
 
 WIDTH = 80
 """Of output that no terminal limits."""

@@ -17,6 +17,7 @@ def row(pace, traffic, latency, block="b", round_=0, other=SCAN):
     return {
         "mix": CHASE if traffic is None else f"{CHASE}+{other}{{{options}}}",
         "actor": 0,
+        "run": "r",
         "block": block,
         "round": round_,
         "latency_ns": latency,

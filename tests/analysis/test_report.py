@@ -249,6 +249,14 @@ def test_a_report_is_json(fake, tmp_path):
     assert data["comparisons"][0]["decision"]["verdict"] == "cannot tell"
 
 
+def test_verdicts_are_a_table(fake, tmp_path):
+    pytest.importorskip("pandas")
+    table = report_of(tmp_path, pages_plan()).verdicts()
+    assert list(table["verdict"]) == ["helps", "helps"]
+    assert table["gain"].between(0.2, 0.3).all()
+    assert set(table["change"]) == {"base -> thp"}
+
+
 def test_an_estimate_without_values_is_not_a_number():
     assert math.isnan(estimate([]).value)
     assert estimate([3.0, 1.0, 2.0]).value == 2.0
