@@ -36,7 +36,13 @@ def make_console(stream: TextIO) -> "Console":
     """Console of a stream: rich knows the width of a terminal only."""
     from rich.console import Console
 
-    return Console(file=stream, width=None if stream.isatty() else WIDTH, highlight=False)
+    class Piped(Console):
+        """Leaves a reader that went away to ``bench.cli``: rich would exit with a failure."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Piped(file=stream, width=None if stream.isatty() else WIDTH, highlight=False)
 
 
 def table(
