@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from bench.units import format_duration, format_size
+from bench.units import counted, format_duration, format_size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,7 @@ def table(
 
 def _values(console: "Console", report: "Report") -> None:
     planned = report.planned_rounds
-    done = f"{report.rounds} of {planned} rounds" if planned else f"{report.rounds} rounds"
+    done = f"{report.rounds} of {counted(planned, 'round')}" if planned else "no rounds"
     bandwidth = [case for case in report.cases if not case.latency_ns.n]
     latency = [case for case in report.cases if case.latency_ns.n]
     table(
@@ -133,14 +133,15 @@ def _verdicts(console: "Console", report: "Report") -> None:
     print_list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
-        console.print(f"{unequal} pairs ran in different placements and were not compared")
+        told = "1 pair ran" if unequal == 1 else f"{unequal} pairs ran"
+        console.print(f"{told} in different placements and so made no comparison")
     untested = [c for c in report.comparisons if not c.decision.n and not c.skipped]
     _no_verdict(console, untested)
     print_list(
         console,
         "best concurrency",
         [
-            f"{b.label} {format_size(b.size)} {b.pages}: {b.threads} threads,"
+            f"{b.label} {format_size(b.size)} {b.pages}: {counted(b.threads, 'thread')},"
             f" {number(b.gbps)} GB/s; 95 % of it from {b.enough} on"
             f" (tried {', '.join(map(str, b.tried))})"
             for b in report.best
@@ -184,7 +185,8 @@ def _name(comparison: "Comparison") -> str:
 
 
 def _gain(comparison: "Comparison") -> tuple[str, str]:
-    return percent(comparison.gain[0]), percent_interval(comparison.decision.low, comparison.gain)
+    found = percent_interval(comparison.decision.low, comparison.gain)
+    return percent(comparison.gain[0]), found or f"n={comparison.decision.n}"
 
 
 def percent_interval(lowest_ratio: float, gain: tuple[float, float, float]) -> str:
