@@ -164,7 +164,10 @@ def build(
     several = Counter((kernel, params) for kernel, params, _ in variants)
     for rows in by_case.values():
         report.cases.append(_case_result(results, rows, several))
-    report.cases.sort(key=lambda c: (c.label, c.size, c.threads, c.pages != "base", c.pages))
+    order = {name: i for i, name in enumerate(plan.get("options", {}).get("page_order", []))}
+    report.cases.sort(
+        key=lambda c: (c.label, c.size, c.threads, order.get(c.pages, len(order)), c.pages)
+    )
     labels = {case.case: case.label for case in report.cases}
     for block in results.blocks:
         report.comparisons += comparisons(results, block, labels, rule)

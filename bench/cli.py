@@ -89,8 +89,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    args = make_parser().parse_args(argv)
     try:
+        try:
+            args = make_parser().parse_args(argv)
+        except SystemExit:  # help was printed, or a fault
+            sys.stdout.flush()
+            raise
         code = args.run(args)
         sys.stdout.flush()
         return int(code)

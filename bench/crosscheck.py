@@ -16,6 +16,7 @@ from bench import native, othertools, worker
 from bench.errors import HostError, PagestormError, unknown_name
 from bench.mix import Actor, Mix, Value, mix_name
 from bench.spawn import run_worker
+from bench.units import counted
 
 CHASE = "chase"
 CHASE_BYTES = 256 << 20
@@ -139,7 +140,7 @@ def compare(
             for name in names:
                 if name == CHASE and threads > 1:
                     continue
-                tell(f"preparing {name}, {threads} threads")
+                tell(f"preparing {name}, {counted(threads, 'thread')}")
                 result = Comparison(name, threads)
                 results.append(result)
                 try:

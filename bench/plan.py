@@ -114,7 +114,8 @@ class _Planner:
         if not fitted.blocks:
             raise self._nothing_left(draft)
         mixes = [entry.mix for block in fitted.blocks for entry in block.entries]
-        notes = remarks.host_notes(self.resources, self.probe, self.limit is not None)
+        kernels = [self.registry.kernels()[a.kernel] for mix in mixes for a in mix.actors]
+        notes = remarks.host_notes(self.resources, self.probe, self.limit is not None, kernels)
         if any(any(self.estimator.placement(mix).oversubscribed) for mix in mixes):
             notes.append("some cases have more threads than CPUs: their results are marked")
         return Plan(

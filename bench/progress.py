@@ -170,8 +170,12 @@ class Reporter:
             self.message(f"rejected: {line['mix']}: {line['invalid']}")
 
     def round_ended(self, state: State) -> None:
-        """Let the command save, and show a first table."""
+        """Let the command save, and show a first table where no bar stands meanwhile."""
+        if self._bar is not None:
+            self._bar.stop()
         self._after_round(state, state.complete_rounds(b.id for b in self._blocks))
+        if self._bar is not None:
+            self._bar.start()
 
     def message(self, text: str) -> None:
         """Write one line, above the bar where there is one."""

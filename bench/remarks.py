@@ -11,10 +11,10 @@ from bench.mix import Actor, actor_name
 from bench.registry import BASE, Registry
 from bench.resources import Resources
 from bench.sizes import BEYOND, Probe, last_level, telling
-from bench.units import format_size
+from bench.units import counted, format_size
 
 if TYPE_CHECKING:
-    from bench.native import Policy
+    from bench.native import Kernel, Policy
 
 _NUMBER = re.compile(r"\d+(?: ?[KMG]iB)?")
 _SOURCES = {
@@ -73,16 +73,17 @@ def folded(skips: Iterable[Skip]) -> list[Skip]:
     groups: dict[str, list[Skip]] = {}
     for skip in skips:
         groups.setdefault(_NUMBER.sub("#", skip.reason), []).append(skip)
-    return [
-        rows[0]
-        if len(rows) == 1
-        else Skip(
-            ", ".join(row.what for row in rows),
-            f"{rows[0].reason}, and so on",
-            rows[0].remedy,
-        )
-        for rows in groups.values()
-    ]
+    return [_fold(rows) for rows in groups.values()]
+
+
+def _fold(rows: list[Skip]) -> Skip:
+    if len(rows) == 1:
+        return rows[0]
+    names = [row.what for row in rows]
+    what = ", ".join(names) if len(names) == 2 else f"{names[0]} … {names[-1]}"
+    if rows[0].remedy:
+        return Skip(what, "off on this host", "`bench host` has the commands")
+    return Skip(what, f"{rows[0].reason}, and so on")
 
 
 def pool_skip(
@@ -104,17 +105,20 @@ def pool_skip(
     )
 
 
-def host_notes(resources: Resources, probe: Probe, limited: bool) -> list[str]:
+def host_notes(
+    resources: Resources, probe: Probe, limited: bool, kernels: Iterable["Kernel"]
+) -> list[str]:
     """What about this host the plan rests on; ``limited``: memory is limited by something known."""
-    llc = last_level(resources.topology, resources.allowed, probe)
-    notes = [
-        *resources.notes,
-        f"bandwidth arenas are at least {BEYOND} times the last-level caches"
-        f" ({about(llc.bytes)}, {_SOURCES[llc.source]})",
-    ]
+    notes = list(resources.notes)
+    if any(kernel.arrays and not kernel.op for kernel in kernels):
+        llc = last_level(resources.topology, resources.allowed, probe)
+        notes.append(
+            f"bandwidth arenas are at least {BEYOND} times the last-level caches"
+            f" ({about(llc.bytes)}, {_SOURCES[llc.source]})"
+        )
     if resources.threads < len(resources.allowed):
         notes.append(
-            f"a CPU quota allows {resources.threads} threads at once on"
+            f"a CPU quota allows {counted(resources.threads, 'thread')} at once on"
             f" {len(resources.allowed)} CPUs"
         )
     if not limited:

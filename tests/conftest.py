@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -15,3 +17,11 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("hw"):
             item.add_marker(pytest.mark.skip(reason="a timing claim: run with -m hw when quiet"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hangup_is_not_ignored():
+    """Under nohup SIGHUP is ignored, here and in every child: tests are about what it does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bench.sweep import Config
 
 SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count"
-EPILOG = """  {prog} run                                       the quick sweep, a few minutes
+EPILOG = """  {prog} run                                       the quick sweep, about a minute
   {prog} run --preset standard --budget 20m
   {prog} run --kernel scan[op=copy] --pages base,thp --threads 1,2,all
   {prog} run --sweep my-sweep.toml --dry-run       what it would do, and how long it takes
@@ -196,7 +196,7 @@ def _allowance(config: "Config", plan: "Plan") -> float | None:
 
 
 def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:
-    """What page verdicts depend on: ``analysis.paired.Rule`` has the same names."""
+    """What tables and verdicts of page policies depend on: see ``analysis.report.build``."""
     from bench import native
     from bench.sizes import telling
 
@@ -205,6 +205,7 @@ def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:
     return {
         "least_bytes": {name: telling(size, probe) for name, size in pages.items()},
         "divided": sorted({a.kernel for a in actors if native.kernel(a.kernel).divided}),
+        "page_order": [name for name in native.policies() if name in pages],
     }
 
 

@@ -280,3 +280,17 @@ def test_an_estimate_without_values_is_not_a_number():
 )
 def test_a_change_is_named(before, after, told):
     assert change(parse_mix(before), 0, parse_mix(after), 0) == told
+
+
+def test_pages_stand_from_small_to_large_in_the_order_of_the_registry(fake, tmp_path):
+    order = ["base", "mthp64k", "thp", "2m", "1g"]
+    plan = Plan("q", (block("b", *(f"scan/x/{p}/1t/1GiB" for p in sorted(order))),), 6, 1)
+    report = report_of(tmp_path, plan, given={"page_order": order})
+    assert [case.pages for case in report.cases] == order
+
+
+def test_too_few_pairs_are_counted_where_the_interval_would_stand(fake, tmp_path):
+    text = text_of(report_of(tmp_path, pages_plan(rounds=1, kernels=("scan",))))
+    assert "1 pair; an interval" in text
+    line = next(line for line in text.splitlines() if "base -> thp" in line)
+    assert "n=1" in line

@@ -251,6 +251,8 @@ def test_a_policy_the_host_lacks_is_a_skip_with_its_reason_and_never_a_case(vm2)
 def test_many_sizes_of_one_missing_feature_are_told_once(vm2):
     plan = plan_of(vm2, {"kernels": "stream"})
     assert [skip.what for skip in plan.skips if "mthp" in skip.what] == ["mthp16k, mthp64k"]
+    assert skip_of(plan, "mthp").reason == "off on this host"
+    assert "bench host" in skip_of(plan, "mthp").remedy
     plan = plan_of(vm2, {"kernels": "stream", "pages": ["base", "thp"]})
     assert not plan.skips
 
@@ -559,6 +561,15 @@ def test_what_cannot_be_large_enough_is_measured_and_the_plan_says_it_is_not_jud
     (told,) = (note for note in plan.notes if "too small for page verdicts" in note)
     assert "32MiB a thread" in told
     assert told.endswith(": walk 192t 2GiB")
+
+
+def test_bandwidth_arenas_are_spoken_of_where_there_are_any(vm2):
+    def told(kernel):
+        return any("bandwidth arenas" in note for note in plan_of(vm2, {"kernels": kernel}).notes)
+
+    assert told("stream")
+    assert not told("walk")
+    assert not told("spin")
 
 
 # ---- time ---------------------------------------------------------------------------------------

@@ -141,3 +141,22 @@ def test_help_imports_nothing_heavy():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("args", [["verdict", "DIR"], ["run", "--help"], ["list"], ["host"]])
+def test_a_reader_that_goes_away_is_no_failure(tiny, args):
+    """As ``| head`` does, at the first line."""
+    folder, _ = tiny
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", *(str(folder) if arg == "DIR" else arg for arg in args)],
+        cwd=ROOT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -222,7 +222,7 @@ def test_wrong_flags_are_told_at_once_by_the_names_they_are_given():
             Made(),
         )
     told = str(caught.value)
-    for flag in ("--samples", "--size[0]", "--kernel[0]", "--working-set", "--pages"):
+    for flag in ("--samples", "--size big", "--kernel steam", "--working-set", "--pages"):
         assert f"{flag}: " in told
 
 
