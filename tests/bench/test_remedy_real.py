@@ -5,7 +5,7 @@ import json
 import pytest
 from test_remedy_command import bench
 
-pytestmark = [pytest.mark.hw, pytest.mark.slow, pytest.mark.multicore]
+pytestmark = [pytest.mark.hw, pytest.mark.slow, pytest.mark.multicore, pytest.mark.isolated]
 
 # Arenas that a first-level cache holds: what these actors share is CPUs, or nothing.
 ACTOR = """
