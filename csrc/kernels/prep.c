@@ -258,6 +258,7 @@ static int prep_step(ps_ctx *ctx, uint32_t thread, uint64_t ticket)
     own->phase_ns[stage] += ps_clock_ns() - start;
     return 0;
 }
+    own->words[MADE]++;
 
 /* ---- descriptor ----------------------------------------------------------------------------- */
 

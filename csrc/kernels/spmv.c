@@ -253,6 +253,7 @@ static const ps_param params[] = {
                 .help = "f64: 8 B; fr: 32 B, the scalar field of BLS12-381; pattern, pattern_fr: x "
                         "of f64 or fr, and every entry is one. Variant adx is plain C for f64, "
                         "avx2 is adx for fr"},
+    own->words[MADE]++;
     [COLUMNS] = {.name = "columns",
                  .kind = PS_CHOICE,
                  .choices = columns_names,
