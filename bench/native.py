@@ -37,11 +37,12 @@ from bench.hostprobes import (
     pingpong_ns,
     shootdown_cost_ns,
 )
-from bench.structs import Footprint, accepts, environment, footprint
+from bench.structs import Effort, Footprint, accepts, effort, environment, footprint
 
 __all__ = [
     "MODULE",
     "Array",
+    "Effort",
     "Footprint",
     "Kernel",
     "NotBuiltError",
@@ -59,6 +60,7 @@ __all__ = [
     "canonical",
     "checked",
     "clock_resolution_ns",
+    "effort",
     "environment",
     "footprint",
     "kernel",

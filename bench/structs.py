@@ -122,6 +122,34 @@ def footprint(actor: Actor, nodes: Sequence[int] | None = None) -> Footprint:
     return Footprint(tuple(used[i] for i in range(n)), tuple(mapped[i] for i in range(n)))
 
 
+@dataclass(frozen=True)
+class Effort:
+    """What a pass takes as its kernel estimates it: of one thread, or of a team altogether."""
+
+    ops: int = 0
+    """0: a pass streams its memory once."""
+    op_ns: float = 0.0
+    """Computing."""
+    op_waits: float = 0.0
+    """In latencies of memory."""
+
+
+def effort(actor: Actor) -> Effort:
+    """Rough length of a pass, before there is any data.
+
+    Raises
+    ------
+    UsageError
+        Where the parameters cannot be met.
+    """
+    spec = Spec(Mix((replace(actor, role="measured", script=()),)), None, None, 0)
+    out, why = module().ffi.new("ps_effort *"), module().ffi.new("char[]", 256)
+    code = module().lib.ps_plan_effort(spec.actors, out, why)
+    if code:
+        raise UsageError(text(why) or f"{actor.kernel}: {os.strerror(code)}")
+    return Effort(out.ops, out.op_ns, out.op_waits)
+
+
 def accepts(actor: Actor) -> str:
     """Why the kernel cannot run with this page policy and these parameters; empty where it can."""
     spec = Spec(Mix((replace(actor, role="measured", script=()),)), None, None, 0)

@@ -467,6 +467,16 @@ int ps_accepts(const ps_actor *actor, char *why)
     return code;
 }
 
+int ps_plan_effort(const ps_actor *actor, ps_effort *effort, char *why)
+{
+    ps_place place = {0};
+    why[0] = '\0';
+    int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
+    *effort = code ? (ps_effort){0} : place.ctx.effort;
+    ps_place_close(&place);
+    return code;
+}
+
 int ps_environment(const ps_actor *actor, char *out, char *why)
 {
     ps_place place = {0};

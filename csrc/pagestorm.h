@@ -87,6 +87,14 @@ typedef struct {
     uint64_t chunk_bytes; /* churn: what one mapping holds; 0 for arena kernels */
 } ps_work;
 
+/* Roughly what a pass takes, for plans: known from parameters and sizes, before there is any data.
+ * Of one thread (sliced) or of all threads together (team), as ps_work. */
+typedef struct {
+    uint64_t ops; /* 0: a pass streams its memory once, and no more is to be said */
+    double op_ns; /* computing, on a current core at its usual clock */
+    double op_waits; /* times the latency of memory: 1 where an op waits for the one before */
+} ps_effort;
+
 typedef struct {
     const char *name;
     const char *summary; /* formula or one line */
@@ -103,8 +111,8 @@ typedef struct {
     int memory; /* ps_memory */
     bool paces_inside; /* calls ps_pace() every 4 KiB itself; else the engine, per step */
     /* Sizes from ctx->values, size_bytes and n_threads: bytes[i] of array i, per thread or per
-     * actor by its extent. May set ctx->words. All arrays, with 4 KiB of padding each, fit
-     * size_bytes. EINVAL with a reason where the parameters cannot be met. */
+     * actor by its extent. May set ctx->words and ctx->effort. All arrays, with 4 KiB of padding
+     * each, fit size_bytes. EINVAL with a reason where the parameters cannot be met. */
     int (*layout)(ps_ctx *ctx, uint64_t *bytes, char *why);
     /* Thread's share of every array, written in address order; contents are a function of seed and
      * element index alone. Called by the owning thread. NULL: nothing to fill. */
@@ -271,6 +279,8 @@ void ps_release(void *kept);
 int ps_plan_actor(const ps_actor *actor, uint64_t *used, uint64_t *mapped, uint32_t *n_nodes,
                   char *why);
 int ps_accepts(const ps_actor *actor, char *why);
+/* What a pass of this actor would take, as the kernel estimates it; all 0: as long as streaming. */
+int ps_plan_effort(const ps_actor *actor, ps_effort *effort, char *why);
 /* What the process that runs this actor must be started with, as ps_kernel.environment says it. */
 int ps_environment(const ps_actor *actor, char *out, char *why);
 
@@ -330,6 +340,7 @@ struct ps_ctx {
     uint64_t bytes[PS_ARRAYS]; /* as laid out */
     uint64_t live_bytes; /* churn: what a thread holds at most at once, set by layout(); 0: all of
                             arrays[0], which may be longer: addresses cost nothing */
+    ps_effort effort; /* set by layout(); all 0: a pass takes as long as streaming the memory */
     uint64_t words[PS_WORDS]; /* the kernel's own, set by layout() or fill() of thread 0 */
     double pace_bytes_per_s;
     ps_thread *threads; /* n_threads; in a split actor the others alias one's own */

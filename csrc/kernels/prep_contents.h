@@ -167,6 +167,10 @@ static int check_word(const ps_ctx *ctx, uint32_t thread, uint64_t word, prep_co
 static int check(ps_ctx *ctx, uint32_t thread, char *why)
 {
     uint64_t first, last;
+    const ps_thread *own = &ctx->threads[thread];
+    if (own->words[MADE] != own->steps)
+        return ps_refuse(why, EBADMSG, "thread %u made %llu steps of %llu", thread,
+                         (unsigned long long)own->words[MADE], (unsigned long long)own->steps);
     prep_counts before = own_chunks(ctx, thread, &first, &last);
     int code = 0;
     for (uint64_t chunk = first; chunk < last && !code; chunk++) {

@@ -33,6 +33,8 @@ enum array {
 };
 /* ps_ctx.words: scalars; points of each vector; full ones of each; chunks. */
 enum ctx_word { POINTS, FULLS = POINTS + N_VECTORS, N_CHUNKS = FULLS + N_VECTORS };
+/* ps_thread.words: steps made. */
+enum thread_word { MADE };
 
 #define PER 10000u /* what shares are given in */
 #define SCALAR_WORDS 4u

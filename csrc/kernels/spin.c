@@ -31,6 +31,10 @@ static uint64_t iterations_of(const ps_ctx *ctx)
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
     (void)bytes; /* no arrays: any size will do */
+    uint64_t steps = ctx->values[STEPS].number, given = ctx->values[ITERATIONS].number;
+    ctx->effort =
+        given ? (ps_effort){.ops = steps * given, .op_ns = 1}
+              : (ps_effort){.ops = steps, .op_ns = 1e3 * (double)ctx->values[STEP_US].number};
     if (ctx->values[ITERATIONS].number && ctx->values[STEP_US].number != STEP_US_DEFAULT)
         return ps_refuse(why, EINVAL, "step_us belongs to iterations=0");
     return 0;

@@ -117,6 +117,19 @@ static int fit(const ps_ctx *ctx, matrix *m, char *why)
     return 0;
 }
 
+/* Of an entry: a product in the field, a sum; and its share of the latency of memory where entries
+ * are all over an x that no cache near a core holds. */
+static ps_effort effort_of(const ps_ctx *ctx, const matrix *m)
+{
+    bool fast = ctx->variant->needs != 0, anywhere = m->columns == COLUMNS_UNIFORM || m->file;
+    ps_effort effort = {.ops = m->nnz, .op_ns = is_fr(ctx) ? 10 : 2};
+    if (is_fr(ctx) && has_values(ctx))
+        effort.op_ns = fast ? 35 : 80;
+    if (anywhere && m->n_cols * element_bytes(ctx) > 4u << 20)
+        effort.op_waits = 1.0 / 16;
+    return effort;
+}
+
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
     matrix m;
@@ -128,6 +141,7 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     if (!code) {
         uint64_t chunk = ctx->values[CHUNK].number;
         set_bytes(ctx, &m, bytes);
+        ctx->effort = effort_of(ctx, &m);
         ctx->words[ROWS] = m.n_rows;
         ctx->words[COLS] = m.n_cols;
         ctx->words[NNZ] = m.nnz;
@@ -239,6 +253,7 @@ static int spmv_step(ps_ctx *ctx, uint32_t thread, uint64_t ticket)
     if (first < last)
         body(&job, first, last, out);
     own->words[LAST_CHUNK] = ticket + 1;
+    own->words[MADE]++;
     return 0;
 }
 

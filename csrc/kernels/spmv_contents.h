@@ -11,8 +11,8 @@ enum prefetch { PREFETCH_AUTO, PREFETCH_NONE, PREFETCH_STREAMS };
 enum array { START, COLUMN, VALUE, VALUE_FR, X, X_FR, Y, Y_FR, TILE, N_ARRAYS };
 /* ps_ctx.words */
 enum ctx_word { ROWS, COLS, NNZ, N_CHUNKS };
-/* ps_thread.words: chunk made last, plus one: what the tile holds. */
-enum thread_word { LAST_CHUNK };
+/* ps_thread.words: chunk made last, plus one: what the tile holds; steps made. */
+enum thread_word { LAST_CHUNK, MADE };
 
 static bool has_values(const ps_ctx *ctx)
 {
@@ -184,6 +184,9 @@ static int check(ps_ctx *ctx, uint32_t thread, char *why)
     const ps_thread *own = &ctx->threads[thread];
     uint64_t first, last, enough = is_fr(ctx) ? CHECKED_FR : CHECKED_F64;
     uint64_t stride = 1 + ctx->words[NNZ] / ctx->n_threads / enough;
+    if (own->words[MADE] != own->steps)
+        return ps_refuse(why, EBADMSG, "thread %u made %llu steps of %llu", thread,
+                         (unsigned long long)own->words[MADE], (unsigned long long)own->steps);
     int code = reopen(ctx, &m, why);
     if (!code && is_warm(ctx) && own->words[LAST_CHUNK]) {
         chunk_rows(ctx, own->words[LAST_CHUNK] - 1, &first, &last);

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from bench import native
 from bench.errors import UsageError
 from bench.mix import Actor, FileRef
-from bench.native import Array, Footprint, Kernel, Param, Policy, Variant
+from bench.native import Array, Effort, Footprint, Kernel, Param, Policy, Variant
 from bench.resources import Resources
 from bench.sweepfile import validate
 from bench.topology import Topology
@@ -104,6 +104,11 @@ class Made:
         used = tuple(actor.size * n // actor.threads for n in threads)
         page = POLICIES[actor.policy].page_bytes
         return Footprint(used, tuple(-(-size // page) * page for size in used))
+
+    def effort(self, actor: Actor) -> Effort:
+        if actor.kernel == "walk":
+            return Effort(int(dict(actor.params).get("loads", 262144)), op_waits=1.0)
+        return Effort()
 
     def accepts(self, actor: Actor) -> str:
         return self.refuses.get(actor.policy, "")
