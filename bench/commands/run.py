@@ -17,6 +17,7 @@ SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count
 EPILOG = """  {prog} run                                       the quick sweep, a few minutes
   {prog} run --preset standard --budget 20m
   {prog} run --kernel scan[op=copy] --pages base,thp --threads 1,2,all
+  {prog} run --matrix mine.mtx.gz --threads 1,all  with a matrix of your own
   {prog} run --sweep my-sweep.toml --dry-run       what it would do, and how long it takes
   {prog} run --reserve-hugepages                   with the huge pages it needs (root)
   {prog} run --resume DIR                          after an interrupt, a kill, a full disk"""
@@ -36,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME[p=v,...]",
         help="only this kernel, with these parameters; may be repeated",
+    )
+    what.add_argument(
+        "--matrix",
+        metavar="FILE",
+        help="a Matrix Market file (.mtx, .mtx.gz) for the kernels that read one; without --kernel,"
+        " only those",
     )
     what.add_argument("--pages", metavar="LIST", help="page policies: base,thp,2m,1g or all")
     what.add_argument("--threads", metavar="LIST", help="counts, or all, cores, quick, ladder")
@@ -126,10 +133,13 @@ def _new_session(args: argparse.Namespace) -> "Session":
     if args.sweep and args.preset:
         raise UsageError("--sweep and --preset are two plans", "give one of them")
     preset = args.sweep or args.preset or PRESET
+    kernels = args.kernel
+    if args.matrix:
+        kernels = sweepfile.with_file(args.kernel or [], "--matrix", args.matrix, native)
     config = sweepfile.override(
         sweepfile.load(preset, native),
         {
-            "kernels": args.kernel,
+            "kernels": kernels,
             "pages": args.pages,
             "threads": args.threads,
             "sizes": args.size,
