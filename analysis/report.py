@@ -25,6 +25,7 @@ from analysis.measured import (
 )
 from analysis.onward import again, more_samples, resume
 from analysis.paired import Comparison, Rule, comparisons, grouped, middle, pages_unknown
+from analysis.rows import row_label
 from analysis.stalls import Stalls
 from analysis.stalls import table as step_table
 from bench.schema import PYPERF, too_many_rejected
@@ -59,7 +60,7 @@ class CaseResult:
 
     case: str
     label: str
-    """Kernel with its parameters, and what ran beside it."""
+    """Kernel with its parameters and options, and what ran beside it."""
     size: int
     pages: str
     threads: int
@@ -207,11 +208,7 @@ def _case_result(
     results: Results, rows: list[Row], several: Counter[tuple[str, str]]
 ) -> CaseResult:
     row = rows[0]
-    label = f"{row['kernel']}[{row['params']}]" if row["params"] else row["kernel"]
-    if several[row["kernel"], row["params"]] > 1:
-        label += f"/{row['variant']}"
-    if row["beside"]:
-        label += f" beside {row['beside']}"
+    label = row_label(row, several[row["kernel"], row["params"]] > 1)
     rejections = results.rejections.get(row["mix"])
     flags = []
     if any(r["seconds"] <= 0 for r in rows):

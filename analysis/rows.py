@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.files import PyperfValue
 from bench.errors import UsageError
-from bench.mix import Actor, Mix, cases, name, parse, parse_mix
+from bench.mix import Actor, Mix, actor_name, cases, name, parse, parse_mix
 from bench.schema import disturbances, known_share
 from bench.units import format_size
 
@@ -19,8 +19,8 @@ NodeOf = Mapping[int, int]
 """CPU -> memory node."""
 
 NAME_COLUMNS = (
-    "kernel", "params", "variant", "pages", "threads", "size", "process", "priority", "courtesy",
-    "pace", "weight", "joined", "aligned", "pin", "script", "beside", "pools",
+    "kernel", "params", "variant", "pages", "threads", "size", "options", "process", "priority",
+    "courtesy", "pace", "weight", "joined", "aligned", "pin", "script", "beside", "pools",
 )  # fmt: skip
 """What a benchmark's name says of the measured actor and of what ran beside it.
 
@@ -165,6 +165,16 @@ def label(actor: Actor) -> str:
     return f"{actor.kernel}[{params}]" if params else actor.kernel
 
 
+def row_label(row: Row, variant: bool = False) -> str:
+    """Kernel with its parameters, options such as ``{process=each}``, and what ran beside it."""
+    told = f"{row['kernel']}[{row['params']}]" if row["params"] else str(row["kernel"])
+    if variant:
+        told += f"/{row['variant']}"
+    if row["options"]:
+        told += "{" + row["options"] + "}"
+    return f"{told} beside {row['beside']}" if row["beside"] else told
+
+
 # ---- names: a run has few, and a value many ------------------------------------------------------
 
 
@@ -193,6 +203,7 @@ def _named(case_text: str) -> Row:
         "pages": actor.policy,
         "threads": actor.threads,
         "size": actor.size,
+        "options": _options(actor),
         "process": actor.process,
         "priority": actor.priority,
         "courtesy": actor.courtesy,
@@ -209,6 +220,11 @@ def _named(case_text: str) -> Row:
             for key, value in actor.params
         },
     }
+
+
+def _options(actor: Actor) -> str:
+    """Options that are not at their defaults, as in a name: ``process=each``."""
+    return actor_name(actor).partition("{")[2].rstrip("}")
 
 
 def _params(actor: Actor) -> str:

@@ -111,6 +111,7 @@ def _bus(case: "CaseResult") -> str:
 
 def _verdicts(console: "Console", report: "Report") -> None:
     tested = [c for c in report.comparisons if c.decision.n]
+    remedial = [c for c in tested if c.question != "kernels"]
     table(
         console,
         "against the baseline of the same block (gain in speed, 95 % interval)",
@@ -122,12 +123,12 @@ def _verdicts(console: "Console", report: "Report") -> None:
                 f"{c.threads}t",
                 c.change,
                 *_gain(c),
-                c.decision.verdict,
+                _finding(c),
             ]
             for c in tested
         ),
     )
-    unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
+    unclear = [c for c in remedial if c.decision.verdict == "cannot tell"]
     print_list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
@@ -203,6 +204,14 @@ def _placements(report: "Report") -> list[str]:
 def _name(comparison: "Comparison") -> str:
     size = format_size(comparison.size)
     return f"{comparison.label} {size} {comparison.threads}t {comparison.change}"
+
+
+def _finding(comparison: "Comparison") -> str:
+    """Verdict; of other work, which is no remedy, the share of the time that it takes."""
+    if comparison.question != "kernels":
+        return comparison.decision.verdict
+    ratio = comparison.decision.ratio
+    return f"1/{1 / ratio:.3g} of the time" if 0 < ratio < 0.5 else f"{ratio:.3g} x the time"
 
 
 def _gain(comparison: "Comparison") -> tuple[str, str]:

@@ -170,6 +170,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
         "accept_unknown": args.accept_unknown,
         "reserve_hugepages": args.reserve_hugepages,
         **page_rule(plan, probe),
+        **kernel_facts(plan),
     }
     return Session(
         Path(args.output) if args.output else default_folder(),
@@ -215,6 +216,23 @@ def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:
     return {
         "least_bytes": {name: telling(size, probe) for name, size in pages.items()},
         "divided": sorted({a.kernel for a in actors if native.kernel(a.kernel).divided}),
+    }
+
+
+def kernel_facts(plan: "Plan") -> dict[str, Any]:
+    """What a report says of kernels and no name holds: defaults of the parameters that vary."""
+    from bench import native
+
+    actors = [actor for b in plan.blocks for e in b.entries for actor in e.mix.actors]
+    varied: dict[str, set[str]] = {}
+    for actor in actors:
+        varied.setdefault(actor.kernel, set()).update(key for key, _ in actor.params)
+    return {
+        "defaults": {
+            name: {key: native.kernel(name).param(key).default for key in sorted(keys)}
+            for name, keys in sorted(varied.items())
+            if keys
+        },
     }
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -261,7 +262,7 @@ def test_an_estimate_without_values_is_not_a_number():
     [
         ("scan/a/base/1t/1GiB", "scan/a/thp/1t/1GiB", "base -> thp"),
         ("scan/a/base/1t/1GiB", "scan/a/base/2t/1GiB", "1t -> 2t"),
-        ("scan/a/base/1t/1GiB", "scan[op=copy]/a/base/1t/1GiB", "scan -> scan[op=copy]"),
+        ("scan/a/base/1t/1GiB", "scan[op=copy]/a/base/1t/1GiB", "op: default -> copy"),
         ("scan/a/base/1t/1GiB", "scan/a/base/1t/1GiB{aligned=True}", "plain -> aligned=True"),
         (
             "scan/a/base/1t/1GiB",
@@ -272,3 +273,36 @@ def test_an_estimate_without_values_is_not_a_number():
 )
 def test_a_change_is_named(before, after, told):
     assert change(parse_mix(before), 0, parse_mix(after), 0) == told
+
+
+def test_parameters_compared_are_named_and_shown_as_a_share_of_the_time(fake, tmp_path):
+    names = ("msm/adx/base/1t/16MiB", "msm[arithmetic=none]/adx/base/1t/16MiB")
+    plan = Plan("q", (block("b", *names, question="kernels"),), 6, 1)
+    report = report_of(tmp_path, plan, {"defaults": {"msm": {"arithmetic": "real"}}})
+    (comparison,) = report.comparisons
+    assert comparison.change == "arithmetic: real -> none"
+    for ratio, told in ((1 / 29, "1/29"), (0.8, "0.8 x")):
+        decision = replace(comparison.decision, ratio=ratio)
+        shown = text_of(replace(report, comparisons=[replace(comparison, decision=decision)]))
+        assert f"{told} of the time" in shown or f"{told} the time" in shown
+        assert "helps" not in shown
+
+
+def test_a_default_that_no_plan_tells_is_not_guessed():
+    before, after = (parse_mix(f"msm{p}/adx/base/1t/1MiB") for p in ("", "[points=4]"))
+    assert change(before, 0, after, 0) == "points: default -> 4"
+    assert change(after, 0, before, 0) == "points: 4 -> default"
+
+
+def test_twins_are_told_apart_and_have_curves_of_their_own(fake, tmp_path):
+    counts = [f"scan/x/base/{n}t/1GiB" for n in (1, 2)]
+    twins = [f"{name}{{process=each}}" for name in counts]
+    blocks = [block(f"b{i}", *names, question="process") for i, names in enumerate([counts, twins])]
+    report = report_of(tmp_path, Plan("q", tuple(blocks), 6, 1))
+    assert {(case.label, case.threads) for case in report.cases} == {
+        (label, n) for label in ("scan", "scan{process=each}") for n in (1, 2)
+    }
+    assert {(best.label, best.tried) for best in report.best} == {
+        ("scan", (1, 2)),
+        ("scan{process=each}", (1, 2)),
+    }
