@@ -14,6 +14,7 @@ from typing import Any
 
 from analysis.load import BlockInfo, Results, Row, beside
 from analysis.onward import larger_pages
+from analysis.rows import working_bytes
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state
 from bench.mix import Actor, Mix, actor_name, parse_mix
 from bench.schema import LEAST_KNOWN, strata, too_many_rejected
@@ -30,6 +31,8 @@ class Rule:
     """Page policy -> bytes a thread must walk for a verdict on larger pages than its own."""
     divided: Collection[str] | None = None
     """Kernels whose threads each walk a share of the memory; None: taken for all of them."""
+    churn: Collection[str] = ()
+    """Kernels whose memory is new all the time: they have no working set."""
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Kernel -> parameter -> default, which no name holds."""
     program: str = "python -m bench"
@@ -48,11 +51,13 @@ class Rule:
         "neutral" would say nothing about larger data.
         """
         policies = {baseline["pages"], treated["pages"]}
+        if baseline["kernel"] in self.churn:
+            return 0
         if len(policies) < 2 or not policies <= self.least_bytes.keys():
             return 0
         least = min(self.least_bytes[policy] for policy in policies)
         wanted = max(least * self._walkers(row) for row in (baseline, treated))
-        return wanted if min(baseline["size"], treated["size"]) < wanted else 0
+        return wanted if min(map(working_bytes, (baseline, treated))) < wanted else 0
 
     def divides(self, row: Row) -> bool:
         """Whether several threads each walk a share of the memory."""

@@ -68,6 +68,7 @@ def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE
         "evidence_source": seen[0].get("source") or "" if seen else "",
         "overlap": _overlap(actors),
         "steal_s": _number(deltas.get("steal_s")),
+        "tlb_per_s": _rate_of(deltas, "tlb_received"),
         "disturbed": ",".join(disturbances(line)),
     }
     rows = []
@@ -88,6 +89,9 @@ def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE
                 **shared,
                 **{f"phase_{key}_s": s for key, s in (actor.get("phases") or {}).items()},
                 "passes": actor["passes"],
+                # Memory of churn kernels lies in no arena: 0 is not known.
+                "used_bytes": _number(actor.get("used_bytes") or None),
+                "minor_faults": _number(actor.get("minor_faults")),
                 "oversubscribed": bool(actor["oversubscribed"]),
                 "start_skew_s": actor.get("start_skew_s", _UNKNOWN),
                 "stop_skew_s": actor.get("stop_skew_s", _UNKNOWN),
@@ -135,6 +139,9 @@ def make_pyperf_row(value: PyperfValue) -> Row:
         "evidence_source": data.get("ps_evidence_source", ""),
         "overlap": _UNKNOWN,
         "steal_s": _number(data.get("ps_steal_s")),
+        "tlb_per_s": _UNKNOWN,
+        "used_bytes": _UNKNOWN,
+        "minor_faults": _UNKNOWN,
         "disturbed": data.get("ps_disturbed", ""),
         "passes": _number(data.get("ps_passes")),
         "oversubscribed": bool(data.get("ps_oversubscribed", 0)),
@@ -262,6 +269,18 @@ def _overlap(actors: Iterable[Mapping[str, Any]]) -> float:
         busy = actor["active_s"] / actor["seconds"] if actor["seconds"] > 0 else 0.0
         idle += 1 - min(busy, 1.0)
     return max(0.0, 1 - idle)
+
+
+def _rate_of(deltas: Mapping[str, Any], key: str) -> float:
+    """Count a second of a counter, over the time between its two readings."""
+    seconds = deltas.get("probed_s")
+    return _number(deltas.get(key)) / seconds if seconds else _UNKNOWN
+
+
+def working_bytes(row: Row) -> int:
+    """Bytes that a case really uses: its size, unless it uses less by more than a tenth."""
+    used = row["used_bytes"]
+    return int(used) if used < 0.9 * row["size"] else int(row["size"])
 
 
 def _number(value: float | None) -> float:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from bench.commands import _beside_view
-from bench.units import format_duration, format_size
+from bench.commands import _beside_view, _phases_view
+from bench.units import about, format_duration, format_size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +26,7 @@ def show(report: "Report", stream: TextIO | None = None, brief: bool = False) ->
     if brief:
         return
     _verdicts(console, report)
+    _phases_view.show(console, report)
     _beside_view.show(console, report)
     print_notes(console, "skipped", report.skipped)
     print_notes(console, "rejected", report.rejected)
@@ -75,33 +76,38 @@ def _values(console: "Console", report: "Report") -> None:
     table(
         console,
         f"bandwidth, median and 95 % interval ({done})",
-        ("<kernel", "size", "|pages", "", "GB/s useful", "", "GB/s bus"),
+        ("<kernel", "<size", "|pages", "", "GB/s useful", "", "GB/s bus"),
         (
             [*_case(case), number(case.gbps.value), _interval(case.gbps), _bus(case)]
             for case in bandwidth
         ),
     )
-    table(
-        console,
-        f"latency, median and 95 % interval ({done})",
-        ("<kernel", "size", "|pages", "", "ns/operation", "", "GB/s useful"),
-        (
-            [
-                *_case(case),
-                number(case.latency_ns.value),
-                _interval(case.latency_ns),
-                number(case.gbps.value),
-            ]
-            for case in latency
-        ),
-    )
+    for op in dict.fromkeys(case.op for case in latency):
+        table(
+            console,
+            f"latency, median and 95 % interval ({done})",
+            ("<kernel", "<size", "|pages", "", f"ns/{op or 'operation'}", "", "GB/s useful"),
+            (
+                [
+                    *_case(case),
+                    number(case.latency_ns.value),
+                    _interval(case.latency_ns),
+                    number(case.gbps.value),
+                ]
+                for case in latency
+                if case.op == op
+            ),
+        )
     if not report.cases:
         console.print("nothing was measured")
 
 
 def _case(case: "CaseResult") -> list[str]:
     threads = f"{case.threads}t{'*' if case.oversubscribed else ''}"
-    return [case.label, format_size(case.size), case.pages, threads]
+    size = format_size(case.size)
+    if case.used_bytes < case.size:
+        size += f" ({about(case.used_bytes)} used)"
+    return [case.label, size, case.pages, threads]
 
 
 def _bus(case: "CaseResult") -> str:

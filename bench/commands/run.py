@@ -227,7 +227,10 @@ def kernel_facts(plan: "Plan") -> dict[str, Any]:
     varied: dict[str, set[str]] = {}
     for actor in actors:
         varied.setdefault(actor.kernel, set()).update(key for key, _ in actor.params)
+    kernels = {actor.kernel: native.kernel(actor.kernel) for actor in actors}
     return {
+        "ops": {name: kernel.op for name, kernel in sorted(kernels.items()) if kernel.op},
+        "churn": sorted(name for name, kernel in kernels.items() if kernel.memory == "churn"),
         "defaults": {
             name: {key: native.kernel(name).param(key).default for key in sorted(keys)}
             for name, keys in sorted(varied.items())

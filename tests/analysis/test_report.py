@@ -306,3 +306,36 @@ def test_twins_are_told_apart_and_have_curves_of_their_own(fake, tmp_path):
         ("scan", (1, 2)),
         ("scan{process=each}", (1, 2)),
     }
+
+
+def test_what_is_used_counts_where_it_is_less_than_the_arena(fake, tmp_path):
+    fake.script(scan=["small"])
+    options = {"least_bytes": {"base": 1 << 26, "thp": 1 << 35}}
+    report = report_of(tmp_path, pages_plan(kernels=("scan",)), options)
+    assert "1GiB (32MiB used)" in " ".join(text_of(report).split())
+    assert one_verdict(report).decision.verdict == "not tested"
+    assert any(note.what.endswith("working set of 32MiB") for note in report.not_tested)
+
+
+def test_churn_has_no_working_set(fake, tmp_path):
+    facts = {"churn": ["storm"], "least_bytes": {"base": 1 << 34, "thp": 1 << 35}}
+    report = report_of(tmp_path, pages_plan(kernels=("storm", "chase")), given=facts)
+    assert one_verdict(report, "storm").decision.n == 6
+    assert one_verdict(report, "chase").decision.verdict == "not tested"
+    alone = report_of(tmp_path / "alone", pages_plan(kernels=("storm",)), given=facts)
+    assert not any("above a working set" in note.what for note in alone.not_tested)
+
+
+def test_where_the_time_went_is_by_operation_and_page(fake, tmp_path):
+    plan = Plan("q", (block("b", "storm/x/base/1t/1GiB"), block("c", "scan/x/base/1t/1GiB")), 6, 1)
+    report = report_of(tmp_path, plan, given={"ops": {"storm": "release"}})
+    (found,) = report.phases
+    # 350 releases a window: 3.5 passes of 100; 70 interrupts in 0.4 s, the window takes 0.2 s.
+    assert found.ns_per_op == pytest.approx({"touch": 20_000, "release": 10_000})
+    assert found.touch_ns_per_fault == pytest.approx(10_000)
+    assert found.tlb_per_s == pytest.approx(175)
+    assert found.tlb_per_op == pytest.approx(0.1)
+    assert plain(report)["phases"][0]["op"] == "release"
+    text = text_of(report)
+    assert "where the time went, ns by release" in text
+    assert "ns/release" in text
