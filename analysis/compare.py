@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from analysis.intervals import LEVEL, Floats
 from analysis.matching import Key, Refusal, match
 from analysis.paired import gain, grouped, middle, pages_unknown
-from analysis.rows import Row
+from analysis.rows import Row, row_label
 from analysis.significance import welch
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state, verdict_of
 from bench.errors import UsageError
@@ -273,7 +273,7 @@ def _facts(key: Key, state: str, old: list[Row], new: list[Row], *, paired: bool
     centre = middle if paired else _geometric_mean
     before, after = (centre([row[column] for row in rows]) for rows in (old, new))
     told = [
-        (_label(row), format_size(row["size"]), row["pages"], f"{row['threads']}t")
+        (row_label(row), format_size(row["size"]), row["pages"], f"{row['threads']}t")
         for row in (old[0], new[0])
     ]
     label, size, pages, threads = (
@@ -284,11 +284,6 @@ def _facts(key: Key, state: str, old: list[Row], new: list[Row], *, paired: bool
         "threads": threads, "state": state, "unit": unit, "before": before, "after": after,
         "n_before": len(old), "n_after": len(new), "paired": paired,
     }  # fmt: skip
-
-
-def _label(row: Row) -> str:
-    label = f"{row['kernel']}[{row['params']}]" if row["params"] else row["kernel"]
-    return f"{label} beside {row['beside']}" if row["beside"] else str(label)
 
 
 def _geometric_mean(values: Iterable[float]) -> float:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.intervals import interval, pairs_needed
-from analysis.measured import row_label
 from analysis.paired import middle
-from analysis.rows import Row, as_rows
+from analysis.rows import Row, as_rows, row_label
 from analysis.stats import pair_by_state
 from bench.schema import strata
 

@@ -28,7 +28,7 @@ from analysis.loaded import traffic
 from analysis.model import Curve
 from analysis.models.tlb_ladder import Ladder
 from analysis.paired import grouped
-from analysis.rows import Row, as_rows, neighbour
+from analysis.rows import Row, as_rows, neighbour, row_label
 from analysis.selection import Choice, choose
 from bench.errors import UsageError
 from bench.units import format_size
@@ -215,16 +215,10 @@ def subjects_of(model: Curve) -> tuple[str, ...]:
     return (model.SUBJECT, *others.get(model.SUBJECT, ()))
 
 
-def row_label(row: Row) -> str:
-    """Kernel with its parameters, and what ran beside it."""
-    label = f"{row['kernel']}[{row['params']}]" if row["params"] else row["kernel"]
-    return f"{label} beside {row['beside']}" if row["beside"] else str(label)
-
-
 # ---- one function a kind of x --------------------------------------------------------------------
 
 _SAME = (
-    "host", "kernel", "params", "variant", "pages", "process", "joined", "aligned", "pin", "script",
+    "host", "kernel", "params", "variant", "pages", "options",
 )  # fmt: skip
 """What all points of a curve have in common, with the size where x is not the size."""
 

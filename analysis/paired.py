@@ -9,10 +9,12 @@ import shlex
 import statistics
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 from analysis.load import BlockInfo, Results, Row, beside
 from analysis.onward import larger_pages
+from analysis.rows import working_bytes
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state
 from bench.mix import Actor, Mix, actor_name, parse_mix
 from bench.schema import LEAST_KNOWN, strata, too_many_rejected
@@ -29,6 +31,10 @@ class Rule:
     """Page policy -> bytes a thread must walk for a verdict on larger pages than its own."""
     divided: Collection[str] | None = None
     """Kernels whose threads each walk a share of the memory; None: taken for all of them."""
+    churn: Collection[str] = ()
+    """Kernels whose memory is new all the time: they have no working set."""
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Kernel -> parameter -> default, which no name holds."""
     program: str = "python -m bench"
     """The form in which commands are printed."""
 
@@ -45,11 +51,13 @@ class Rule:
         "neutral" would say nothing about larger data.
         """
         policies = {baseline["pages"], treated["pages"]}
+        if baseline["kernel"] in self.churn:
+            return 0
         if len(policies) < 2 or not policies <= self.least_bytes.keys():
             return 0
         least = min(self.least_bytes[policy] for policy in policies)
         wanted = max(least * self._walkers(row) for row in (baseline, treated))
-        return wanted if min(baseline["size"], treated["size"]) < wanted else 0
+        return wanted if min(map(working_bytes, (baseline, treated))) < wanted else 0
 
     def divides(self, row: Row) -> bool:
         """Whether several threads each walk a share of the memory."""
@@ -123,7 +131,7 @@ def comparisons(
                     block.question,
                     block.id,
                     labels.get((theirs or mine)[0]["case"], "") if theirs or mine else actor.kernel,
-                    change(base, b, alternative, a),
+                    change(base, b, alternative, a, rule.defaults),
                     actor.size,
                     actor.threads,
                     block.mixes[0],
@@ -191,10 +199,27 @@ def _seconds_to_decide(rows: list[Row], decision: Decision) -> float:
     return decision.samples_to_decide * sum(middle(r["wall_s"] for r in group) for group in walls)
 
 
-def change(base: Mix, i: int, other: Mix, j: int) -> str:
-    """Say what differs between a measured actor's mixes: ``base -> thp``, ``1t -> 2t``."""
+def change(
+    base: Mix,
+    i: int,
+    other: Mix,
+    j: int,
+    defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> str:
+    """Say what differs between a measured actor's mixes: ``base -> thp``, ``1t -> 2t``.
+
+    Of parameters: ``arithmetic: real -> none``. ``defaults``: kernel -> parameter -> value.
+    """
     before, after = base.actors[i], other.actors[j]
     found = [f"{a} -> {b}" for a, b in zip(_parts(before), _parts(after), strict=True) if a != b]
+    if before.kernel == after.kernel and before.params != after.params:
+        values = [dict(actor.params) for actor in (before, after)]
+        known = defaults.get(before.kernel, {})
+        found[:1] = [
+            f"{key}: {' -> '.join(str(own.get(key, known.get(key, 'default'))) for own in values)}"
+            for key in sorted(values[0].keys() | values[1].keys())
+            if values[0].get(key) != values[1].get(key)
+        ]
     rest = [beside(base, i), beside(other, j)]
     if rest[0] != rest[1]:
         found.append(" -> ".join(f"beside {text}" if text else "alone" for text in rest))

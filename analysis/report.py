@@ -17,10 +17,12 @@ from analysis.load import Results, Row, steps
 from analysis.loaded import LoadedCurve, curves
 from analysis.onward import again, more_samples, resume
 from analysis.paired import Comparison, Rule, comparisons, grouped, middle, pages_unknown
+from analysis.phases import Phases, phases
+from analysis.rows import row_label, working_bytes
 from analysis.stalls import Stalls
 from analysis.stalls import table as step_table
 from bench.schema import PYPERF, too_many_rejected
-from bench.units import format_size
+from bench.units import about, format_size
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,8 +56,12 @@ class CaseResult:
 
     case: str
     label: str
-    """Kernel with its parameters, and what ran beside it."""
+    """Kernel with its parameters and options, and what ran beside it."""
     size: int
+    used_bytes: int
+    """Of it, what is used: less where data end before the arena does."""
+    op: str
+    """What ``latency_ns`` is of: ``load``; empty where the plan does not tell."""
     pages: str
     threads: int
     gbps: Estimate
@@ -94,6 +100,8 @@ class Report:
     comparisons: list[Comparison] = field(default_factory=list)
     best: list[Concurrency] = field(default_factory=list)
     loaded: list[LoadedCurve] = field(default_factory=list)
+    phases: list[Phases] = field(default_factory=list)
+    """Where the time of kernels with phases went."""
     stalls: list[Stalls] = field(default_factory=list)
     """Of measured actors that ran beside others, and of the same ones alone."""
     skipped: list[Note] = field(default_factory=list)
@@ -172,6 +180,7 @@ def build(
     for block in results.blocks:
         report.comparisons += comparisons(results, block, labels, rule)
     report.best = best_concurrency(results.rows)
+    report.phases = phases(results.rows, plan.get("options", {}).get("ops", {}))
     beside = [row for row in results.rows if row["question"] == "beside"]
     report.loaded = curves(beside)
     report.stalls = _stalls(results, beside)
@@ -215,11 +224,7 @@ def _case_result(
     results: Results, rows: list[Row], several: Counter[tuple[str, str]]
 ) -> CaseResult:
     row = rows[0]
-    label = f"{row['kernel']}[{row['params']}]" if row["params"] else row["kernel"]
-    if several[row["kernel"], row["params"]] > 1:
-        label += f"/{row['variant']}"
-    if row["beside"]:
-        label += f" beside {row['beside']}"
+    label = row_label(row, several[row["kernel"], row["params"]] > 1)
     rejections = results.rejections.get(row["mix"])
     flags = []
     if any(r["seconds"] <= 0 for r in rows):
@@ -233,6 +238,8 @@ def _case_result(
         row["case"],
         label,
         row["size"],
+        working_bytes(row),
+        results.plan.get("options", {}).get("ops", {}).get(row["kernel"], ""),
         row["pages"],
         row["threads"],
         estimate([r["gbps"] for r in rows]),
@@ -267,16 +274,18 @@ def _not_tested(results: Results, program: str, commands: Collection[str]) -> li
         paged = {
             mix for block in results.blocks if block.question == "pages" for mix in block.mixes
         }
-        largest = max((r["size"] for r in results.rows if r["mix"] in paged), default=0)
-        notes.append(
-            Note(
-                f"page sizes above a working set of {format_size(largest)}",
-                "what larger pages bring grows with it",
-                again(results, program, {"--working-set": format_size(2 * largest)})
-                if largest
-                else "",
+        churn = _churn(results)
+        rows = [r for r in results.rows if r["mix"] in paged and r["kernel"] not in churn]
+        largest = max(map(working_bytes, rows), default=0)
+        size = max((r["size"] for r in rows), default=0)
+        if largest:
+            notes.append(
+                Note(
+                    f"page sizes above a working set of {about(largest)}",
+                    "what larger pages bring grows with it",
+                    again(results, program, {"--working-set": format_size(2 * size)}),
+                )
             )
-        )
     if not questions & {"remedy", "remedies"}:
         known = "remedy" in commands
         notes.append(
@@ -287,6 +296,11 @@ def _not_tested(results: Results, program: str, commands: Collection[str]) -> li
             )
         )
     return notes
+
+
+def _churn(results: Results) -> Collection[str]:
+    """Kernels whose memory is new all the time, which is no working set."""
+    return set(results.plan.get("options", {}).get("churn", ()))
 
 
 def _notes(report: Report, results: Results) -> list[str]:

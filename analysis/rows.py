@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from analysis.files import PyperfValue
 from bench.errors import UsageError
-from bench.mix import Actor, Mix, cases, name, parse, parse_mix
+from bench.mix import Actor, Mix, actor_name, cases, name, parse, parse_mix
 from bench.schema import disturbances, known_share
 from bench.units import format_size
 
@@ -22,8 +22,8 @@ NodeOf = Mapping[int, int]
 """CPU -> memory node."""
 
 NAME_COLUMNS = (
-    "kernel", "params", "variant", "pages", "threads", "size", "process", "priority", "courtesy",
-    "pace", "weight", "joined", "aligned", "pin", "script", "beside", "pools",
+    "kernel", "params", "variant", "pages", "threads", "size", "options", "process", "priority",
+    "courtesy", "pace", "weight", "joined", "aligned", "pin", "script", "beside", "pools",
 )  # fmt: skip
 """What a benchmark's name says of the measured actor and of what ran beside it.
 
@@ -77,6 +77,7 @@ def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE
         "evidence_source": seen[0].get("source") or "" if seen else "",
         "overlap": _overlap(actors),
         "steal_s": _number(deltas.get("steal_s")),
+        "tlb_per_s": _rate_of(deltas, "tlb_received"),
         "disturbed": ",".join(disturbances(line)),
     }
     rows = []
@@ -97,6 +98,9 @@ def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE
                 **shared,
                 **{f"phase_{key}_s": s for key, s in (actor.get("phases") or {}).items()},
                 "passes": actor["passes"],
+                # Memory of churn kernels lies in no arena: 0 is not known.
+                "used_bytes": _number(actor.get("used_bytes") or None),
+                "minor_faults": _number(actor.get("minor_faults")),
                 "oversubscribed": bool(actor["oversubscribed"]),
                 "start_skew_s": actor.get("start_skew_s", _UNKNOWN),
                 "stop_skew_s": actor.get("stop_skew_s", _UNKNOWN),
@@ -144,6 +148,9 @@ def make_pyperf_row(value: PyperfValue) -> Row:
         "evidence_source": data.get("ps_evidence_source", ""),
         "overlap": _UNKNOWN,
         "steal_s": _number(data.get("ps_steal_s")),
+        "tlb_per_s": _UNKNOWN,
+        "used_bytes": _UNKNOWN,
+        "minor_faults": _UNKNOWN,
         "disturbed": data.get("ps_disturbed", ""),
         "passes": _number(data.get("ps_passes")),
         "oversubscribed": bool(data.get("ps_oversubscribed", 0)),
@@ -177,6 +184,16 @@ def label(actor: Actor) -> str:
     return f"{actor.kernel}[{params}]" if params else actor.kernel
 
 
+def row_label(row: Row, variant: bool = False) -> str:
+    """Kernel with its parameters, options such as ``{process=each}``, and what ran beside it."""
+    told = f"{row['kernel']}[{row['params']}]" if row["params"] else str(row["kernel"])
+    if variant:
+        told += f"/{row['variant']}"
+    if row["options"]:
+        told += "{" + row["options"] + "}"
+    return f"{told} beside {row['beside']}" if row["beside"] else told
+
+
 # ---- names: a run has few, and a value many ------------------------------------------------------
 
 
@@ -205,6 +222,7 @@ def _named(case_text: str) -> Row:
         "pages": actor.policy,
         "threads": actor.threads,
         "size": actor.size,
+        "options": _options(actor),
         "process": actor.process,
         "priority": actor.priority,
         "courtesy": actor.courtesy,
@@ -221,6 +239,11 @@ def _named(case_text: str) -> Row:
             for key, value in actor.params
         },
     }
+
+
+def _options(actor: Actor) -> str:
+    """Options that are not at their defaults, as in a name: ``process=each``."""
+    return actor_name(actor).partition("{")[2].rstrip("}")
 
 
 def _params(actor: Actor) -> str:
@@ -258,6 +281,18 @@ def _overlap(actors: Iterable[Mapping[str, Any]]) -> float:
         busy = actor["active_s"] / actor["seconds"] if actor["seconds"] > 0 else 0.0
         idle += 1 - min(busy, 1.0)
     return max(0.0, 1 - idle)
+
+
+def _rate_of(deltas: Mapping[str, Any], key: str) -> float:
+    """Count a second of a counter, over the time between its two readings."""
+    seconds = deltas.get("probed_s")
+    return _number(deltas.get(key)) / seconds if seconds else _UNKNOWN
+
+
+def working_bytes(row: Row) -> int:
+    """Bytes that a case really uses: its size, unless it uses less by more than a tenth."""
+    used = row["used_bytes"]
+    return int(used) if used < 0.9 * row["size"] else int(row["size"])
 
 
 def _number(value: float | None) -> float:

@@ -57,11 +57,20 @@ def convert(source: Path, out: BinaryIO) -> None:
     """
     with _opened(source) as stream:
         header = read_header(source, stream)
-        rows, columns, values = _read_entries(source, stream, header)
-    rows, columns, values = _mirrored(header, rows, columns, values)
-    if len(rows) > _MAX:
-        raise UsageError(f"{source}: {len(rows)} entries are more than 4 B columns can count")
-    _write(out, header, rows, columns, values)
+        try:
+            rows, columns, values = _read_entries(source, stream, header)
+            rows, columns, values = _mirrored(header, rows, columns, values)
+            if len(rows) > _MAX:
+                raise UsageError(
+                    f"{source}: {len(rows)} entries are more than 4 B columns can count"
+                )
+            _write(out, header, rows, columns, values)
+        except MemoryError:
+            raise UsageError(
+                f"{source}: line {header.line}: not enough memory for {header.n_rows} rows and"
+                f" {header.n_entries} entries",
+                "use a smaller matrix, or a host with more memory",
+            ) from None
 
 
 def read_header(source: Path, stream: BinaryIO) -> Header:
@@ -134,13 +143,11 @@ Entries = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64] | No
 
 def _read_entries(source: Path, stream: BinaryIO, header: Header) -> Entries:
     """Rows and columns from 0 on, and values (None of a pattern), in the order of the file."""
-    # Untouched memory costs nothing: a size line that promises too much does no harm.
-    rows = np.empty(header.n_entries, np.uint32)
-    columns = np.empty(header.n_entries, np.uint32)
-    values = None if header.field == "pattern" else np.empty(header.n_entries, np.float64)
+    # Grown as entries arrive: the size line may promise more than the file or this host holds.
+    parts: list[Entries] = []
     filled, line = 0, header.line + 1
     for block in _blocks(stream):
-        numbers, lines = _parse(source, block, line, 2 if values is None else 3)
+        numbers, lines = _parse(source, block, line, 2 if header.field == "pattern" else 3)
         if filled + len(numbers) > header.n_entries:
             extra = lines[header.n_entries - filled]
             raise UsageError(
@@ -148,17 +155,20 @@ def _read_entries(source: Path, stream: BinaryIO, header: Header) -> Entries:
                 f"{header.line}"
             )
         _check(source, header, numbers, lines)
-        part = slice(filled, filled + len(numbers))
-        rows[part], columns[part] = numbers[:, 0] - 1, numbers[:, 1] - 1
-        if values is not None:
-            values[part] = numbers[:, 2]
+        rows, columns = ((numbers[:, i] - 1).astype(np.uint32) for i in (0, 1))
+        parts.append((rows, columns, None if header.field == "pattern" else numbers[:, 2].copy()))
         filled += len(numbers)
         line += block.count(b"\n")
     if filled < header.n_entries:
         raise UsageError(
             f"{source}: ends after {filled} of the {header.n_entries} entries of line {header.line}"
         )
-    return rows, columns, values
+    values = [part[2] for part in parts if part[2] is not None]
+    return (
+        np.concatenate([part[0] for part in parts]),
+        np.concatenate([part[1] for part in parts]),
+        np.concatenate(values) if values else None,
+    )
 
 
 def _blocks(stream: BinaryIO) -> Iterator[bytes]:

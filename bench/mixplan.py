@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bench import remarks
 from bench.blocks import Block, Entry, Settings, Skip
 from bench.capacity import SHARE, lacking_pages, memory_limit, reserve_hint
 from bench.costs import Costs
@@ -14,7 +13,7 @@ from bench.plan import PATIENCE
 from bench.registry import Registry
 from bench.resources import Resources
 from bench.sizes import Probe
-from bench.units import format_size
+from bench.units import about, format_size
 
 
 class MixPlanner:
@@ -60,9 +59,9 @@ class MixPlanner:
         if self.limit is not None and need.memory_bytes > self.limit:
             return Skip(
                 name,
-                f"takes {remarks.about(need.memory_bytes)}, more than {remarks.about(self.limit)}"
+                f"takes {about(need.memory_bytes)}, more than {about(self.limit)}"
                 f" ({SHARE:.0%} of what is available, or --max-memory)",
-                f"--max-memory {remarks.about(need.memory_bytes, up=True)}",
+                f"--max-memory {about(need.memory_bytes, up=True)}",
             )
         for page_bytes, missing in lacking_pages(need, self.resources).items():
             return Skip(

@@ -21,6 +21,7 @@ from bench.registry import Registry
 from bench.resources import Resources
 from bench.sizes import Probe, telling
 from bench.sweep import Config, Within
+from bench.units import about
 
 # A sample is given up after this many times its estimate: neighbours on a shared machine were seen
 # to slow dependent loads five-fold.
@@ -322,8 +323,8 @@ class _Planner:
         bound = "--max-memory" if given else f"{SHARE:.0%} of what is available"
         return Skip(
             mix_name(mix),
-            f"takes {remarks.about(need)}, more than {remarks.about(self.limit)} ({bound})",
-            f"--max-memory {remarks.about(need, up=True)}, or a smaller --size or --working-set",
+            f"takes {about(need)}, more than {about(self.limit)} ({bound})",
+            f"--max-memory {about(need, up=True)}, or a smaller --size or --working-set",
         )
 
     def _lacks(self, mix: Mix, block_id: str) -> list[_Lack]:

@@ -11,7 +11,7 @@ from bench.mix import Actor, actor_name
 from bench.registry import BASE, Registry
 from bench.resources import Resources
 from bench.sizes import BEYOND, Probe, last_level, telling
-from bench.units import counted, format_size
+from bench.units import about, counted, format_size
 
 if TYPE_CHECKING:
     from bench.native import Kernel, Policy
@@ -22,18 +22,6 @@ _SOURCES = {
     "sysfs": "as sysfs reports",
     "assumed": "assumed: this system shows no third level",
 }
-
-
-def about(n_bytes: int, up: bool = False) -> str:
-    """Size with two or three digits: ``5.7GiB``; rounded down, or up to whole units."""
-    for exponent, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
-        scale = 1024**exponent
-        if n_bytes >= scale:
-            if up:
-                return f"{-(-n_bytes // scale)}{unit}"
-            whole = n_bytes % scale == 0 or n_bytes >= 10 * scale
-            return f"{n_bytes // scale}{unit}" if whole else f"{n_bytes * 10 // scale / 10}{unit}"
-    return f"{n_bytes}B"
 
 
 def unavailable(registry: Registry, resources: Resources) -> dict[str, Skip]:
@@ -133,7 +121,13 @@ def host_notes(
 
 def page_notes(blocks: Sequence[Block], registry: Registry, probe: Probe) -> list[str]:
     """Up to which size page policies are judged, and what is too small to judge them."""
-    paged = [block for block in blocks if block.question == "pages"]
+    paged = [
+        block
+        for block in blocks
+        if block.question == "pages"
+        # What is new all the time is no working set.
+        and registry.kernels()[block.entries[0].mix.actors[0].kernel].memory != "churn"
+    ]
     if not paged:
         return []
     actors = [entry.mix.actors[0] for block in paged for entry in block.entries]

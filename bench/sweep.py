@@ -289,6 +289,14 @@ class Sweep(Table):
     min_passes: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
+    def _one_kernel(self) -> Self:
+        names = list(dict.fromkeys(choice.name for choice in self.kernels))
+        if self.compare == "kernels" and len(names) > 1:
+            told = " and ".join(names)
+            raise ValueError(f"compare 'kernels' sets parameters of one kernel apart, not {told}")
+        return self
+
+    @model_validator(mode="after")
     def _node_and_pin(self) -> Self:
         if self.node and any(pin not in ("compact", "scatter") for pin in self.pin):
             raise ValueError("'node' goes with pin compact or scatter only")

@@ -181,6 +181,40 @@ def kernel_choices(words: Sequence[str], registry: Registry) -> tuple[KernelChoi
     return flags.kernels or ()
 
 
+def with_file(
+    words: Sequence[str], flag: str, file: str, registry: Registry
+) -> list[dict[str, object]]:
+    """Kernels of ``--kernel`` with a user's file for those that read one; none given: all of those.
+
+    Raises
+    ------
+    UsageError
+        Where no kernel reads a file, naming ``flag``.
+    """
+    readers = {
+        name: param.name
+        for name, kernel in registry.kernels().items()
+        for param in kernel.params
+        if param.kind == "file"
+    }
+    chosen = kernel_choices(words or sorted(readers), registry)
+    if not any(choice.name in readers for choice in chosen):
+        known = ", ".join(sorted(readers))
+        raise UsageError(
+            f"{flag} {file}: no kernel of this run reads a file",
+            f"leave out --kernel, or add one of {known}" if known else "leave it out",
+        )
+    return [
+        {
+            "name": choice.name,
+            "params": choice.params
+            | ({readers[choice.name]: (file,)} if choice.name in readers else {}),
+            "variant": choice.variant,
+        }
+        for choice in chosen
+    ]
+
+
 _AXES = ("pages", "threads", "sizes", "pin", "node", "window", "warm", "min_passes")
 _WHOLE = ("rounds", "seed", "budget", "dead_band", "working_set", "longest_sample", "max_memory")
 

@@ -51,6 +51,18 @@ def counted(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
+def about(n_bytes: int, up: bool = False) -> str:
+    """Size with two or three digits: ``5.7GiB``; rounded down, or up to whole units."""
+    for exponent, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        scale = 1024**exponent
+        if n_bytes >= scale:
+            if up:
+                return f"{-(-n_bytes // scale)}{unit}"
+            whole = n_bytes % scale == 0 or n_bytes >= 10 * scale
+            return f"{n_bytes // scale}{unit}" if whole else f"{n_bytes * 10 // scale / 10}{unit}"
+    return f"{n_bytes}B"
+
+
 def parse_duration(text: str) -> float:
     """Seconds of ``500ms``, ``5s``, ``2m``, ``1h05m`` or a bare number of seconds."""
     match = _DURATION.match(text)

@@ -104,8 +104,8 @@ static int map_places(ps_run_state *run, uint32_t p)
     return 0;
 }
 
-/* What a pass does, of the data filled. One process tells all: the figures are the same in each, but
- * a reader must not see them half written. */
+/* What a pass does, of the data filled. One process tells all: the figures are the same in each,
+ * but a reader must not see them half written. */
 static void publish_work(ps_run_state *run)
 {
     for (uint32_t a = 0; a < run->mix->n_actors; a++) {

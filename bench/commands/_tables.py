@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from bench.commands import _beside_view
-from bench.units import counted, format_duration, format_size
+from bench.commands import _beside_view, _phases_view
+from bench.units import about, counted, format_duration, format_size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +27,7 @@ def show(report: "Report", stream: TextIO | None = None, brief: bool = False) ->
     if brief:
         return
     _verdicts(console, report)
+    _phases_view.show(console, report)
     _beside_view.show(console, report)
     print_notes(console, "skipped", report.skipped)
     print_notes(console, "rejected", report.rejected)
@@ -82,33 +83,38 @@ def _values(console: "Console", report: "Report") -> None:
     table(
         console,
         f"bandwidth, median and 95 % interval ({done})",
-        ("<kernel", "size", "|pages", "", "GB/s useful", "", "GB/s bus"),
+        ("<kernel", "<size", "|pages", "", "GB/s useful", "", "GB/s bus"),
         (
             [*_case(case), number(case.gbps.value), _interval(case.gbps), _bus(case)]
             for case in bandwidth
         ),
     )
-    table(
-        console,
-        f"latency, median and 95 % interval ({done})",
-        ("<kernel", "size", "|pages", "", "ns/operation", "", "GB/s useful"),
-        (
-            [
-                *_case(case),
-                number(case.latency_ns.value),
-                _interval(case.latency_ns),
-                number(case.gbps.value),
-            ]
-            for case in latency
-        ),
-    )
+    for op in dict.fromkeys(case.op for case in latency):
+        table(
+            console,
+            f"latency, median and 95 % interval ({done})",
+            ("<kernel", "<size", "|pages", "", f"ns/{op or 'operation'}", "", "GB/s useful"),
+            (
+                [
+                    *_case(case),
+                    number(case.latency_ns.value),
+                    _interval(case.latency_ns),
+                    number(case.gbps.value),
+                ]
+                for case in latency
+                if case.op == op
+            ),
+        )
     if not report.cases:
         console.print("nothing was measured")
 
 
 def _case(case: "CaseResult") -> list[str]:
     threads = f"{case.threads}t{'*' if case.oversubscribed else ''}"
-    return [case.label, format_size(case.size), case.pages, threads]
+    size = format_size(case.size)
+    if case.used_bytes < case.size:
+        size += f" ({about(case.used_bytes)} used)"
+    return [case.label, size, case.pages, threads]
 
 
 def _bus(case: "CaseResult") -> str:
@@ -118,6 +124,7 @@ def _bus(case: "CaseResult") -> str:
 
 def _verdicts(console: "Console", report: "Report") -> None:
     tested = [c for c in report.comparisons if c.decision.n]
+    remedial = [c for c in tested if c.question != "kernels"]
     table(
         console,
         "against the baseline of the same block (gain in speed, 95 % interval)",
@@ -129,12 +136,12 @@ def _verdicts(console: "Console", report: "Report") -> None:
                 f"{c.threads}t",
                 c.change,
                 *_gain(c),
-                c.decision.verdict,
+                _finding(c),
             ]
             for c in tested
         ),
     )
-    unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
+    unclear = [c for c in remedial if c.decision.verdict == "cannot tell"]
     print_list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
@@ -211,6 +218,14 @@ def _placements(report: "Report") -> list[str]:
 def _name(comparison: "Comparison") -> str:
     size = format_size(comparison.size)
     return f"{comparison.label} {size} {comparison.threads}t {comparison.change}"
+
+
+def _finding(comparison: "Comparison") -> str:
+    """Verdict; of other work, which is no remedy, the share of the time that it takes."""
+    if comparison.question != "kernels":
+        return comparison.decision.verdict
+    ratio = comparison.decision.ratio
+    return f"1/{1 / ratio:.3g} of the time" if 0 < ratio < 0.5 else f"{ratio:.3g} x the time"
 
 
 def _gain(comparison: "Comparison") -> tuple[str, str]:

@@ -17,6 +17,7 @@ SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count
 EPILOG = """  {prog} run                                       the quick sweep, about a minute
   {prog} run --preset standard --budget 20m
   {prog} run --kernel scan[op=copy] --pages base,thp --threads 1,2,all
+  {prog} run --matrix mine.mtx.gz --threads 1,all  with a matrix of your own
   {prog} run --sweep my-sweep.toml --dry-run       what it would do, and how long it takes
   {prog} run --reserve-hugepages                   with the huge pages it needs (root)
   {prog} run --resume DIR                          after an interrupt, a kill, a full disk"""
@@ -36,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME[p=v,...]",
         help="only this kernel, with these parameters; may be repeated",
+    )
+    what.add_argument(
+        "--matrix",
+        metavar="FILE",
+        help="a Matrix Market file (.mtx, .mtx.gz) for the kernels that read one; without --kernel,"
+        " only those",
     )
     what.add_argument("--pages", metavar="LIST", help="page policies: base,thp,2m,1g or all")
     what.add_argument("--threads", metavar="LIST", help="counts, or all, cores, quick, ladder")
@@ -126,10 +133,13 @@ def _new_session(args: argparse.Namespace) -> "Session":
     if args.sweep and args.preset:
         raise UsageError("--sweep and --preset are two plans", "give one of them")
     preset = args.sweep or args.preset or PRESET
+    kernels = args.kernel
+    if args.matrix:
+        kernels = sweepfile.with_file(args.kernel or [], "--matrix", args.matrix, native)
     config = sweepfile.override(
         sweepfile.load(preset, native),
         {
-            "kernels": args.kernel,
+            "kernels": kernels,
             "pages": args.pages,
             "threads": args.threads,
             "sizes": args.size,
@@ -160,6 +170,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
         "accept_unknown": args.accept_unknown,
         "reserve_hugepages": args.reserve_hugepages,
         **page_rule(plan, probe),
+        **kernel_facts(plan),
     }
     return Session(
         Path(args.output) if args.output else default_folder(),
@@ -206,6 +217,26 @@ def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:
         "least_bytes": {name: telling(size, probe) for name, size in pages.items()},
         "divided": sorted({a.kernel for a in actors if native.kernel(a.kernel).divided}),
         "page_order": [name for name in native.policies() if name in pages],
+    }
+
+
+def kernel_facts(plan: "Plan") -> dict[str, Any]:
+    """What a report says of kernels and no name holds: defaults of the parameters that vary."""
+    from bench import native
+
+    actors = [actor for b in plan.blocks for e in b.entries for actor in e.mix.actors]
+    varied: dict[str, set[str]] = {}
+    for actor in actors:
+        varied.setdefault(actor.kernel, set()).update(key for key, _ in actor.params)
+    kernels = {actor.kernel: native.kernel(actor.kernel) for actor in actors}
+    return {
+        "ops": {name: kernel.op for name, kernel in sorted(kernels.items()) if kernel.op},
+        "churn": sorted(name for name, kernel in kernels.items() if kernel.memory == "churn"),
+        "defaults": {
+            name: {key: native.kernel(name).param(key).default for key in sorted(keys)}
+            for name, keys in sorted(varied.items())
+            if keys
+        },
     }
 
 

@@ -26,7 +26,7 @@ def scan(threads, gbps, pages="thp", **columns):
     return row(f"scan/avx2/{pages}/{threads}t/1GiB", gbps, **columns)
 
 
-def ladder(counts=range(1, 13), b1=10.0, bs=60.0, samples=6, pages="thp"):
+def ladder(counts=tuple(range(1, 13)), b1=10.0, bs=60.0, samples=6, pages="thp"):
     """A knee with 1 % of noise."""
     rng = np.random.default_rng(1)
     return [

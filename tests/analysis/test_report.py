@@ -4,6 +4,7 @@ import io
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -269,7 +270,7 @@ def test_an_estimate_without_values_is_not_a_number():
     [
         ("scan/a/base/1t/1GiB", "scan/a/thp/1t/1GiB", "base -> thp"),
         ("scan/a/base/1t/1GiB", "scan/a/base/2t/1GiB", "1t -> 2t"),
-        ("scan/a/base/1t/1GiB", "scan[op=copy]/a/base/1t/1GiB", "scan -> scan[op=copy]"),
+        ("scan/a/base/1t/1GiB", "scan[op=copy]/a/base/1t/1GiB", "op: default -> copy"),
         ("scan/a/base/1t/1GiB", "scan/a/base/1t/1GiB{aligned=True}", "plain -> aligned=True"),
         (
             "scan/a/base/1t/1GiB",
@@ -294,3 +295,69 @@ def test_too_few_pairs_are_counted_where_the_interval_would_stand(fake, tmp_path
     assert "1 pair; an interval" in text
     line = next(line for line in text.splitlines() if "base -> thp" in line)
     assert "n=1" in line
+
+
+def test_parameters_compared_are_named_and_shown_as_a_share_of_the_time(fake, tmp_path):
+    names = ("msm/adx/base/1t/16MiB", "msm[arithmetic=none]/adx/base/1t/16MiB")
+    plan = Plan("q", (block("b", *names, question="kernels"),), 6, 1)
+    report = report_of(tmp_path, plan, {"defaults": {"msm": {"arithmetic": "real"}}})
+    (comparison,) = report.comparisons
+    assert comparison.change == "arithmetic: real -> none"
+    for ratio, told in ((1 / 29, "1/29"), (0.8, "0.8 x")):
+        decision = replace(comparison.decision, ratio=ratio)
+        shown = text_of(replace(report, comparisons=[replace(comparison, decision=decision)]))
+        assert f"{told} of the time" in shown or f"{told} the time" in shown
+        assert "helps" not in shown
+
+
+def test_a_default_that_no_plan_tells_is_not_guessed():
+    before, after = (parse_mix(f"msm{p}/adx/base/1t/1MiB") for p in ("", "[points=4]"))
+    assert change(before, 0, after, 0) == "points: default -> 4"
+    assert change(after, 0, before, 0) == "points: 4 -> default"
+
+
+def test_twins_are_told_apart_and_have_curves_of_their_own(fake, tmp_path):
+    counts = [f"scan/x/base/{n}t/1GiB" for n in (1, 2)]
+    twins = [f"{name}{{process=each}}" for name in counts]
+    blocks = [block(f"b{i}", *names, question="process") for i, names in enumerate([counts, twins])]
+    report = report_of(tmp_path, Plan("q", tuple(blocks), 6, 1))
+    assert {(case.label, case.threads) for case in report.cases} == {
+        (label, n) for label in ("scan", "scan{process=each}") for n in (1, 2)
+    }
+    assert {(best.label, best.tried) for best in report.best} == {
+        ("scan", (1, 2)),
+        ("scan{process=each}", (1, 2)),
+    }
+
+
+def test_what_is_used_counts_where_it_is_less_than_the_arena(fake, tmp_path):
+    fake.script(scan=["small"])
+    options = {"least_bytes": {"base": 1 << 26, "thp": 1 << 35}}
+    report = report_of(tmp_path, pages_plan(kernels=("scan",)), options)
+    assert "1GiB (32MiB used)" in " ".join(text_of(report).split())
+    assert one_verdict(report).decision.verdict == "not tested"
+    assert any(note.what.endswith("working set of 32MiB") for note in report.not_tested)
+
+
+def test_churn_has_no_working_set(fake, tmp_path):
+    facts = {"churn": ["storm"], "least_bytes": {"base": 1 << 34, "thp": 1 << 35}}
+    report = report_of(tmp_path, pages_plan(kernels=("storm", "chase")), given=facts)
+    assert one_verdict(report, "storm").decision.n == 6
+    assert one_verdict(report, "chase").decision.verdict == "not tested"
+    alone = report_of(tmp_path / "alone", pages_plan(kernels=("storm",)), given=facts)
+    assert not any("above a working set" in note.what for note in alone.not_tested)
+
+
+def test_where_the_time_went_is_by_operation_and_page(fake, tmp_path):
+    plan = Plan("q", (block("b", "storm/x/base/1t/1GiB"), block("c", "scan/x/base/1t/1GiB")), 6, 1)
+    report = report_of(tmp_path, plan, given={"ops": {"storm": "release"}})
+    (found,) = report.phases
+    # 350 releases a window: 3.5 passes of 100; 70 interrupts in 0.4 s, the window takes 0.2 s.
+    assert found.ns_per_op == pytest.approx({"touch": 20_000, "release": 10_000})
+    assert found.touch_ns_per_fault == pytest.approx(10_000)
+    assert found.tlb_per_s == pytest.approx(175)
+    assert found.tlb_per_op == pytest.approx(0.1)
+    assert plain(report)["phases"][0]["op"] == "release"
+    text = text_of(report)
+    assert "where the time went, ns by release" in text
+    assert "ns/release" in text

@@ -5,7 +5,8 @@ sample (the last one repeats): ``ok``, ``ok:SECONDS`` (seconds per pass), ``slow
 (sleeps, then ok), ``hang``, ``exit``, ``segv``, ``kill``, ``skip``, ``fail``, ``garbage``,
 ``silent``, ``nan``, ``short``, ``wrong``, ``wrong-after``, ``unknown``, ``partly``,
 ``unknown-node``, ``misplaced``, ``misplaced-rest``, ``deadline``, ``starved``, ``near``/``far``
-(placement state), ``disturbed``. Each sample appends a line to ``calls`` there: an independent
+(placement state), ``disturbed``,
+``small`` (uses a part of its arena). Each sample appends a line to ``calls`` there: an independent
 record of what was run.
 """
 
@@ -77,7 +78,9 @@ def respond(request, deed, seconds, n):
             "state": deed if deed in ("near", "far") else "near",
             "adds_per_ns": 9.0,
         },
-        "disturbed": {"steal_s": 0.5} if deed == "disturbed" else {},
+        "disturbed": {"steal_s": 0.5}
+        if deed == "disturbed"
+        else {"tlb_received": 70, "probed_s": 0.4},
         "worker": {"start_s": 0.0, "touch_s": 0.0, "fill_s": 0.0, "total_s": 0.1},
         "pyperf": {"hostname": "fake", "cpu_count": 2, "platform": "Linux-fake", "note": None},
     }
@@ -116,7 +119,7 @@ def actor(request, i, cpus, deed, seconds, n):
         before = after = {**good, "matching": total // 100, "known": total // 100}
     if deed == "misplaced":
         before = after = {**good, "wrong_node": total // 4}
-    chase = mix.startswith("chase")
+    chase, storm = mix.startswith("chase"), mix.startswith("storm")
     return {
         "seconds": seconds,
         "passes": 3.5,
@@ -128,9 +131,9 @@ def actor(request, i, cpus, deed, seconds, n):
         "updated_bytes": 0,
         "bus_min_bytes": size,
         "bus_max_bytes": size * 2 if chase else size,
-        "ops": 1_000_000 if chase else 0,
+        "ops": 1_000_000 if chase else 100 if storm else 0,
         "mapped_bytes": size,
-        "used_bytes": size,
+        "used_bytes": size // 32 if deed == "small" else 0 if storm else size,
         "evidence": {"before": before, "after": after},
         "cpus": [[cpu, cpu] for cpu in cpus],
         "start_skew_s": 1e-6,
@@ -142,11 +145,11 @@ def actor(request, i, cpus, deed, seconds, n):
         "rest_s": 0.0,
         "wait_s": 0.0,
         "courtesy_s": 0.0,
-        "minor_faults": 0,
+        "minor_faults": 700 if storm else 0,
         "touched_bytes": 0,
         "switches": 0,
         "forced_switches": 0,
-        "phases": {},
+        "phases": {"touch": 0.007, "release": 0.0035} if storm else {},
         "thread_passes": [3.5] * len(cpus),
     }
 

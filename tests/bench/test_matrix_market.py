@@ -2,6 +2,9 @@
 
 import gzip
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +184,38 @@ def test_a_user_s_file_is_converted_once_into_the_cache(tmp_path, monkeypatch, n
     assert (tmp_path / "cache" / "pagestorm" / "inputs").is_dir()
     assert Path(ref.path).read_bytes()[:16] == MAGIC
     assert inputs.read_input(path).path == ref.path
+
+
+def _limited(path, n_bytes):
+    """Convert in a process whose address space is limited."""
+    code = (
+        "import resource, io, sys; from pathlib import Path\n"
+        "import scipy.sparse\n"
+        "from bench import matrix_market; from bench.errors import UsageError\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({n_bytes}, {n_bytes}))\n"
+        "try: matrix_market.convert(Path(sys.argv[1]), io.BytesIO())\n"
+        "except UsageError as error: print(error)\n"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ("3 3 4000000000", "ends after 1 of the 4000000000 entries of line 2"),
+        ("4000000000 3 1", "line 2: not enough memory"),
+    ],
+)
+def test_a_size_line_that_promises_too_much_is_said_with_its_line(tmp_path, sizes, told):
+    path = write(tmp_path / "a.mtx", f"{BANNER}{sizes}\n1 1 1\n")
+    done = _limited(path, 4 << 30)
+    assert told in done.stdout, done.stderr
+    assert str(path) in done.stdout

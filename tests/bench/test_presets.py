@@ -125,3 +125,12 @@ def test_the_documentation_names_every_key():
     for table in (Config, Sweep, Extra):
         for name in table.model_fields:
             assert f"`{name}`" in text or f"[[{name}]]" in text, name
+
+
+def test_standard_shows_what_msm_takes_without_its_arithmetic(hosts):
+    for resources in hosts.values():
+        plan = planned("standard", resources)
+        (block,) = (block for block in plan.blocks if block.question == "kernels")
+        real, none = (entry.mix.actors[0] for entry in block.entries)
+        assert dict(none.params) == {**dict(real.params), "arithmetic": "none"}
+        assert (real.size, real.threads, real.policy) == (none.size, none.threads, none.policy)

@@ -160,3 +160,43 @@ def test_a_reader_that_goes_away_is_no_failure(tiny, args):
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def _matrix(tmp_path):
+    path = tmp_path / "my, matrix[1].mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.5\n2 1 2\n")
+    return str(path)
+
+
+def _kernels(*args):
+    done = bench("run", *args, "--pages", "base", "--size", "1MiB", "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    blocks = json.loads(done.stdout)["blocks"]
+    return {entry["mix"].partition("/")[0] for block in blocks for entry in block["entries"]}
+
+
+def test_a_user_s_matrix_is_a_flag_whatever_its_path(tmp_path):
+    matrix = _matrix(tmp_path)
+    (alone,) = _kernels("--matrix", matrix, "--threads", "1")
+    assert alone.startswith("spmv[matrix_file=file:")
+    with_others = _kernels(
+        "--matrix", matrix, "--kernel", "spmv[prefetch=none,values=pattern]", "--kernel", "chase"
+    )
+    assert {name.partition("[")[0] for name in with_others} == {"spmv", "chase"}
+    (mine,) = (name for name in with_others if name.startswith("spmv"))
+    assert "matrix_file=file:" in mine
+    assert "values=pattern" in mine
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--matrix", "nowhere.mtx"), "nowhere.mtx"),
+        (("--matrix", "x.mtx", "--kernel", "chase"), "reads a file"),
+    ],
+)
+def test_a_matrix_that_cannot_be_used_is_wrong_usage(args, told):
+    done = bench("run", *args, "--dry-run")
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

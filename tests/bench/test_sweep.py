@@ -238,3 +238,8 @@ def test_pydantic_is_imported_for_files_of_users_only():
         if re.search("^(from|import) pydantic", p.read_text(), re.M)
     ]
     assert sorted(users) == ["scenariofile.py", "sweep.py", "sweepfile.py"]
+
+
+def test_two_kernels_are_no_comparison_of_parameters():
+    found = faults_of({"sweep": [{"kernels": ["stream", "walk"], "compare": "kernels"}]})
+    assert "one kernel" in found["sweep[0]"]
