@@ -141,8 +141,9 @@ static bool right_f64(const ps_ctx *ctx, const matrix *m, uint64_t row, const ui
     /* Numbers too large for a sum, as a file may have them: order decides between a number, an
      * infinity and none. What it cannot be is all ones, as fill() left it. */
     if (!isfinite(size)) {
-        static const uint64_t never_made = UINT64_MAX;
-        return memcmp(&result, &never_made, sizeof(result)) != 0;
+        uint64_t bits;
+        memcpy(&bits, &result, sizeof(bits));
+        return bits != UINT64_MAX;
     }
     /* Generated sums are exact; those of a file depend on the order of additions. */
     double allowed = m->file ? (double)n * 0x1p-52 * size : 0;
