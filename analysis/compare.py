@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from analysis.intervals import LEVEL, Floats
 from analysis.matching import Key, Refusal, match
-from analysis.paired import MOST_REJECTED, gain, grouped, middle, strata
+from analysis.paired import gain, grouped, middle, pages_unknown
 from analysis.rows import Row
 from analysis.significance import welch
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state, verdict_of
 from bench.errors import UsageError
+from bench.schema import MOST_REJECTED, strata, too_many_rejected
 from bench.units import format_size
 
 CHANGED = ("helps", "hurts")
@@ -194,9 +195,9 @@ def _comparisons(
     """Comparisons of one case: paired, or one a placement state."""
     both = old + new
     reason = ""
-    if not accept_unknown and any(row["evidence_known"] == 0 for row in both):
+    if not accept_unknown and any(map(pages_unknown, both)):
         reason = "the pages behind it could not be told; --accept-unknown decides nevertheless"
-    elif any(row["rejected"] > MOST_REJECTED for row in both):
+    elif any(too_many_rejected(row["rejections"], row["rejected"]) for row in both):
         reason = f"over {MOST_REJECTED:.0%} of its samples were rejected"
     elif not all(any(row["seconds"] > 0 for row in side) for side in (old, new)):
         reason = "no progress was made"

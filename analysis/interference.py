@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from analysis.intervals import interval, pairs_needed
 from analysis.measured import row_label
-from analysis.paired import middle, strata
+from analysis.paired import middle
 from analysis.rows import Row, as_rows
 from analysis.stats import pair_by_state
+from bench.schema import strata
 
 if TYPE_CHECKING:
     from pandas import DataFrame

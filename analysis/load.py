@@ -74,6 +74,8 @@ class Results:
     """Rounds of the block that closed most of them ``ok``."""
     status: str = ""
     """``done``, ``interrupted``, ``budget``; empty where the run was killed or goes on."""
+    argv: list[str] = field(default_factory=list)
+    """Command and flags it was begun with."""
 
     @property
     def marks(self) -> dict[str, float]:
@@ -120,6 +122,8 @@ def load(path: str | Path) -> Results:
     for number, line in enumerate(lines, start=1):
         if line["kind"] in ("start", "end"):
             results.status = line.get("status", "")
+        if line["kind"] == "start" and not line.get("resumed"):
+            results.argv = list(line.get("argv", ()))
         if line["kind"] != "sample":
             continue
         if line.get("error", {}).get("kind") == "skip":
@@ -150,8 +154,8 @@ def load(path: str | Path) -> Results:
 def rows(*paths: str | Path) -> list[Row]:
     """Rows of any results: output directories, journals, pyperf files, folders full of these.
 
-    Column ``source`` is the file; ``rejected`` the share of the mix's samples that did not count,
-    NaN in a pyperf file, which holds no case that lost many.
+    Column ``source`` is the file; ``rejections`` how many of the mix's samples did not count and
+    ``rejected`` their share, NaN in a pyperf file, which holds no case that lost many.
 
     Raises
     ------
@@ -223,14 +227,25 @@ def steps(*paths: str | Path) -> list[Row]:
 def _rows_of(path: Path) -> list[Row]:
     if is_journal(path):
         results = load(path)
-        share = {mix: r.share for mix, r in results.rejections.items()}
+        none = Rejections(0, 0, ())
+        lost = {row["mix"]: results.rejections.get(row["mix"], none) for row in results.rows}
         return [
-            {"source": str(path), **row, "rejected": share.get(row["mix"], 0.0)}
+            {
+                "source": str(path),
+                **row,
+                "rejections": lost[row["mix"]].rejected,
+                "rejected": lost[row["mix"]].share,
+            }
             for row in results.rows
         ]
     try:
         return [
-            {"source": str(path), **make_pyperf_row(value), "rejected": float("nan")}
+            {
+                "source": str(path),
+                **make_pyperf_row(value),
+                "rejections": float("nan"),
+                "rejected": float("nan"),
+            }
             for value in pyperf_values(path)
         ]
     except (ValueError, TypeError) as error:

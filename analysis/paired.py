@@ -5,18 +5,18 @@ for the same work, so that a ratio under 1 is a gain.
 """
 
 import math
+import shlex
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from analysis.load import BlockInfo, Results, Row, beside
+from analysis.onward import larger_pages
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested, pair_by_state
 from bench.mix import Actor, Mix, actor_name, parse_mix
+from bench.schema import LEAST_KNOWN, strata, too_many_rejected
 from bench.units import format_size
-
-MOST_REJECTED = 0.10
-"""Share of rejected samples beyond which a case gets no verdict."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,11 @@ class Rule:
     dead_band: float = DEAD_BAND
     accept_unknown: bool = False
     least_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Page policy -> working set from which larger pages than its own get a verdict."""
+    """Page policy -> bytes a thread must walk for a verdict on larger pages than its own."""
+    divided: Collection[str] | None = None
+    """Kernels whose threads each walk a share of the memory; None: taken for all of them."""
+    program: str = "python -m bench"
+    """The form in which commands are printed."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Rule":
@@ -37,13 +41,22 @@ class Rule:
     def least_working_set(self, baseline: Row, treated: Row) -> int:
         """Working set that two page policies need; 0 where this one is enough, or pages are equal.
 
-        Below it both reach all of their data without walking page tables.
+        Below it the threads reach much of their data without walking page tables under either, and
+        "neutral" would say nothing about larger data.
         """
         policies = {baseline["pages"], treated["pages"]}
         if len(policies) < 2 or not policies <= self.least_bytes.keys():
             return 0
         least = min(self.least_bytes[policy] for policy in policies)
-        return least if min(baseline["size"], treated["size"]) < least else 0
+        wanted = max(least * self._walkers(row) for row in (baseline, treated))
+        return wanted if min(baseline["size"], treated["size"]) < wanted else 0
+
+    def divides(self, row: Row) -> bool:
+        """Whether several threads each walk a share of the memory."""
+        return row["threads"] > 1 and (self.divided is None or row["kernel"] in self.divided)
+
+    def _walkers(self, row: Row) -> int:
+        return int(row["threads"]) if self.divides(row) else 1
 
 
 def gain(decision: Decision) -> tuple[float, float, float]:
@@ -133,13 +146,19 @@ def _decide(
     """Apply the rule to one pair of cases; the second value counts pairs of unequal state."""
     for mix in {row["mix"] for row in baseline + treated}:
         rejections = results.rejections.get(mix)
-        if rejections and rejections.share > MOST_REJECTED:
+        if rejections and too_many_rejected(rejections.rejected, rejections.share):
             share = f"{rejections.share:.0%} of the samples of {mix} were rejected"
             return not_tested(f"{share}: {rejections.reasons[-1]}"), 0
-    if not rule.accept_unknown and any(r["evidence_known"] == 0 for r in baseline + treated):
-        return not_tested("the pages behind it could not be told", "--accept-unknown"), 0
+    if not rule.accept_unknown and any(map(pages_unknown, baseline + treated)):
+        command = f"{rule.program} verdict {shlex.quote(str(results.folder))} --accept-unknown"
+        return not_tested("the pages behind it could not be told", command), 0
     if baseline and treated and (least := rule.least_working_set(baseline[0], treated[0])):
-        return not_tested(f"takes a working set of {format_size(least)} at least"), 0
+        threads = baseline[0]["threads"]
+        among = f" for {threads} threads, which divide it" if rule.divides(baseline[0]) else ""
+        return not_tested(
+            f"takes a working set of {format_size(least)} at least{among}",
+            larger_pages(rule.program, baseline[0], treated[0], least),
+        ), 0
     other = {row["round"]: row for row in baseline}
     pairs = [
         (work_seconds(row), work_seconds(base), *strata(row["state"], base["state"]))
@@ -155,15 +174,9 @@ def _decide(
     return decide(paired.log_ratios, rule.dead_band), paired.n_unequal
 
 
-def strata(state: str, other: str) -> tuple[str, str]:
-    """Placement states as they are paired: a sample on one CPU goes with any.
-
-    Where its thread runs beside a second one is not a question for it, so the pair belongs to the
-    stratum of the other sample.
-    """
-    if state == "one":
-        return other, other
-    return (state, state) if other == "one" else (state, other)
+def pages_unknown(row: Row) -> bool:
+    """Whether too few of the bytes behind a value are known for a verdict."""
+    return bool(row["evidence_known"] < LEAST_KNOWN)
 
 
 def work_seconds(row: Row) -> float:

@@ -10,10 +10,10 @@ import numpy as np
 
 from analysis import totals
 from analysis.load import Results, Row
-from analysis.paired import MOST_REJECTED
 from analysis.remedy_stages import PAIRS, PILOT, SPIN, VERDICT, Choice, Spec, choose, total_pairs
 from analysis.stats import Decision, PairedByState, decide, not_tested
 from analysis.verdict import Cause, cause, decide_remedies
+from bench.schema import too_many_rejected
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def helping(rows: Sequence[Row], spec: Spec, choice: Choice) -> list[str]:
 def _why_not(results: Results, spec: Spec, found: totals.Samples, name: str) -> Decision | None:
     for mix in (spec.baseline, spec.mixes[name]):
         rejections = results.rejections.get(mix)
-        if rejections and rejections.share > MOST_REJECTED:
+        if rejections and too_many_rejected(rejections.rejected, rejections.share):
             return not_tested(
                 f"{rejections.share:.0%} of its samples were rejected: {rejections.reasons[-1]}"
             )
@@ -261,4 +261,5 @@ def told(decision: Decision) -> str:
 
 def _smallest(tested: Sequence[RemedyResult]) -> str:
     known = [r.total.smallest_effect for r in tested if math.isfinite(r.total.smallest_effect)]
-    return f"{min(known):.1%} to {max(known):.1%}" if known else "unknown"
+    least, most = (f"{edge(known):.1%}" for edge in (min, max)) if known else ("unknown",) * 2
+    return least if least == most else f"{least} to {most}"

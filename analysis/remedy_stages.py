@@ -42,6 +42,8 @@ class Spec:
     accept_unknown: bool = False
     budget_s: float = math.inf
     """For what is measured under this plan."""
+    planned_band: float = DEAD_BAND
+    """Dead band the schedule was made with: what was run does not depend on how it is read."""
     pilot_rounds: int = 6
     most_rounds: int = MOST_ROUNDS
 
@@ -57,6 +59,7 @@ class Spec:
             options.get("dead_band", DEAD_BAND),
             options.get("accept_unknown", False),
             given.get("budget_s", math.inf),
+            given["dead_band"],
             given["pilot_rounds"],
             given["most_rounds"],
         )
@@ -105,7 +108,7 @@ def worth_pairing(rows: Sequence[Row], spec: Spec, most: int) -> list[str]:
     hurting = {
         name
         for name, ratios in seen.items()
-        if not ratios.size or decide(ratios, spec.dead_band).verdict == "hurts"
+        if not ratios.size or decide(ratios, spec.planned_band).verdict == "hurts"
     }
     middle = {name: float(np.median(r)) for name, r in seen.items() if name not in hurting}
     open_ = [n for n in spec.combinations if not hurting & set(spec.parts[n])]
@@ -157,16 +160,25 @@ def choose(rows: Sequence[Row], spec: Spec) -> Choice:
     def needed(k: int) -> int:
         return max(_rounds_needed(ratios[name], spec, k) for name in order[:k])
 
+    usable = _usable_share(rows, spec, [name for name in order if name in spec.singles])
     for k in range(len(order), 0, -1):
         most = int(min(affordable(k), spec.most_rounds))
-        least = pairs_needed(1 - (1 - LEVEL) / k)
+        least = math.ceil(pairs_needed(1 - (1 - LEVEL) / k) / usable)
         if most >= min(needed(k), max(FEW_ROUNDS, least)) and most >= least:
             rounds = min(most, needed(k))
             return Choice(tuple(order[:k]), rounds, needed(k), tuple(order[k:]))
     return Choice(tuple(order[:1]), pairs_needed(LEVEL), needed(1), tuple(order[1:]))
 
 
+def _usable_share(rows: Sequence[Row], spec: Spec, names: Sequence[str]) -> float:
+    """Part of the pilot's pairs that ran in equal placements; only those count later, too."""
+    found = [total_pairs(rows, spec, PILOT, name) for name in names]
+    formed = sum(pairs.log_ratios.size for pairs in found)
+    whole = formed + sum(pairs.n_unequal for pairs in found)
+    return max(0.2, formed / whole) if whole else 1.0
+
+
 def _rounds_needed(ratios: Any, spec: Spec, remedies: int) -> int:  # noqa: ANN401 - an array
     if ratios.size < pairs_needed(LEVEL):
         return spec.most_rounds
-    return pairs_for_width(ratios, spec.dead_band, LEVEL, remedies)
+    return pairs_for_width(ratios, spec.planned_band, LEVEL, remedies)

@@ -4,8 +4,9 @@ Verdicts come from ``analysis.paired``; nothing here formats or prints.
 """
 
 import math
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,11 @@ from analysis.concurrency import Concurrency, best_concurrency
 from analysis.intervals import median_interval, pairs_needed
 from analysis.load import Results, Row, steps
 from analysis.loaded import LoadedCurve, curves
-from analysis.paired import MOST_REJECTED, Comparison, Rule, comparisons, grouped, middle
+from analysis.onward import again, more_samples, resume
+from analysis.paired import Comparison, Rule, comparisons, grouped, middle, pages_unknown
 from analysis.stalls import Stalls
 from analysis.stalls import table as step_table
+from bench.schema import PYPERF, too_many_rejected
 from bench.units import format_size
 
 if TYPE_CHECKING:
@@ -133,30 +136,38 @@ def build(
     results: Results,
     program: str = "python -m bench",
     options: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    python: str = "python",
+    commands: Collection[str] = (),
 ) -> Report:
     """Build the report of an output directory.
 
     Parameters
     ----------
     results : Results
-    program : str
-        The form in which commands are printed.
+    program, python : str
+        The forms in which commands of this package and of others are printed.
     options : mapping
         In place of those the run was given: ``dead_band`` (relative change of no interest, 0.02 is
         2 %), ``accept_unknown`` (verdicts where the pages could not be told), ``least_bytes``
-        (page policy -> working set from which larger pages than its own get a verdict).
+        (page policy -> bytes a thread must walk for a verdict on larger pages than its own),
+        ``divided`` (kernels whose threads each walk a share of the memory).
+    commands : collection of str
+        Names of the commands this version has: others are not proposed.
     """
-    rule = Rule.of(results.plan.get("options", {}) | dict(options))
+    rule = Rule.of(results.plan.get("options", {}) | dict(options) | {"program": program})
     plan = results.plan
-    report = Report(
-        str(results.folder), results.status, results.rounds, plan.get("rounds", results.rounds)
-    )
+    planned = plan.get("rounds", results.rounds)
+    report = Report(str(results.folder), results.status, min(results.rounds, planned), planned)
     by_case = grouped(results.rows, "case")
     variants = Counter((r["kernel"], r["params"], r["variant"]) for r in results.rows)
     several = Counter((kernel, params) for kernel, params, _ in variants)
     for rows in by_case.values():
         report.cases.append(_case_result(results, rows, several))
-    report.cases.sort(key=lambda c: (c.label, c.size, c.threads, c.pages != "base", c.pages))
+    order = {name: i for i, name in enumerate(plan.get("options", {}).get("page_order", []))}
+    report.cases.sort(
+        key=lambda c: (c.label, c.size, c.threads, order.get(c.pages, len(order)), c.pages)
+    )
     labels = {case.case: case.label for case in report.cases}
     for block in results.blocks:
         report.comparisons += comparisons(results, block, labels, rule)
@@ -173,13 +184,13 @@ def build(
         Note(mix, f"{r.rejected} of {r.tried} samples invalid: {r.reasons[-1]}")
         for mix, r in results.rejections.items()
     ]
-    report.not_tested = _not_tested(results, report, program)
+    report.not_tested = _not_tested(results, program, commands)
     # The plan's own line on this is in report.not_tested, with what was really measured.
-    planned = [note for note in plan.get("notes", []) if "are not tested above" not in note]
-    report.notes = [*planned, *_notes(report)]
+    before = [note for note in plan.get("notes", []) if "are not tested above" not in note]
+    report.notes = [*before, *_notes(report, results)]
     names = ("journal.ndjson", "pyperf.json", "host.json", "plan.toml")
     report.files = [str(results.folder / n) for n in names if (results.folder / n).exists()]
-    report.next_commands = _next_commands(results, report, program)
+    report.next_commands = _next_commands(results, report, program, python)
     return report
 
 
@@ -213,9 +224,10 @@ def _case_result(
     flags = []
     if any(r["seconds"] <= 0 for r in rows):
         flags.append("starved: no progress in at least one window")
-    if any(r["evidence_known"] == 0 for r in rows):
-        flags.append("the pages behind it could not be told")
-    if rejections and rejections.share > MOST_REJECTED:
+    if any(map(pages_unknown, rows)):
+        least = min(r["evidence_known"] for r in rows if pages_unknown(r))
+        flags.append(f"of the pages behind it {least:.0%} could be told")
+    if rejections and too_many_rejected(rejections.rejected, rejections.share):
         flags.append(f"{rejections.share:.0%} of its samples were rejected")
     return CaseResult(
         row["case"],
@@ -246,7 +258,7 @@ def _stalls(results: Results, beside: Sequence[Row]) -> list[Stalls]:
 # ---- what is left --------------------------------------------------------------------------------
 
 
-def _not_tested(results: Results, report: Report, program: str) -> list[Note]:
+def _not_tested(results: Results, program: str, commands: Collection[str]) -> list[Note]:
     notes = []
     questions = {block.question for block in results.blocks}
     if results.rows and "pages" not in questions:
@@ -260,22 +272,31 @@ def _not_tested(results: Results, report: Report, program: str) -> list[Note]:
             Note(
                 f"page sizes above a working set of {format_size(largest)}",
                 "what larger pages bring grows with it",
-                f"{program} run {_sweep(results)} --working-set SIZE",
+                again(results, program, {"--working-set": format_size(2 * largest)})
+                if largest
+                else "",
             )
         )
     if not questions & {"remedy", "remedies"}:
+        known = "remedy" in commands
         notes.append(
             Note(
                 "keeping memory-heavy phases apart (locks, caps, pauses)",
-                "one kernel at a time cannot show it",
-                f"{program} remedy",
+                "one kernel at a time cannot show it" + ("" if known else "; not in this version"),
+                f"{program} remedy" if known else "",
             )
         )
     return notes
 
 
-def _notes(report: Report) -> list[str]:
+def _notes(report: Report, results: Results) -> list[str]:
     notes = []
+    extra = {row["block"] for row in results.rows if row["round"] >= report.planned_rounds}
+    if extra:
+        notes.append(
+            f"extra rounds were run of {len(extra)} of {len(results.blocks)} blocks, for want of"
+            " pairs in equal placement"
+        )
     if report.status == "budget":
         notes.append(
             f"the budget was spent after {report.rounds} of {report.planned_rounds} rounds"
@@ -298,25 +319,28 @@ def _notes(report: Report) -> list[str]:
     return notes
 
 
-def _sweep(results: Results) -> str:
-    """Flag that names what was run: presets have no path."""
-    name = results.plan.get("preset", "quick")
-    return f"--{'sweep' if name.endswith('.toml') or '/' in name else 'preset'} {name}"
-
-
-def _next_commands(results: Results, report: Report, program: str) -> list[str]:
+def _next_commands(results: Results, report: Report, program: str, python: str) -> list[str]:
+    folder = shlex.quote(str(results.folder))
     commands = []
     if results.status != "done":
-        reserve = results.plan.get("options", {}).get("reserve_hugepages")
-        flag = " --reserve-hugepages" if reserve else ""
-        commands.append(f"{program} run --resume {results.folder}{flag}")
+        commands.append(resume(results, program))
     if (results.folder / "pyperf.json").exists():
         pages = {case.pages for case in report.cases}
         if len(pages) > 1:
-            commands.append(f"{program} export {results.folder} --by pages")
-        commands.append(f"python -m pyperf stats {results.folder / 'pyperf.json'}")
-    unclear = [c.decision.samples_to_decide for c in report.comparisons]
-    wanted = [n for n in unclear if n and n <= MOST_SAMPLES]
-    if wanted:
-        commands.append(f"{program} run {_sweep(results)} --samples {max(wanted)}")
+            commands.append(f"{program} export {folder} --by pages")
+        commands.append(f"{python} -m pyperf stats {shlex.quote(str(results.folder / PYPERF))}")
+    wanted = [n for n in map(_rounds_to_decide, report.comparisons) if 0 < n <= MOST_SAMPLES]
+    if wanted and results.status == "done":
+        rounds = max(*wanted, report.planned_rounds + 1)
+        commands.append(more_samples(results, program, rounds))
     return [*commands, *(n.remedy for n in report.not_tested if n.remedy.endswith("remedy"))]
+
+
+def _rounds_to_decide(comparison: Comparison) -> int:
+    """Rounds that would decide it; 0 where none would, or none are needed."""
+    decision = comparison.decision
+    if not decision.samples_to_decide or not decision.n:
+        return 0
+    # Rounds whose two samples ran in different placements make no pair.
+    rounds_a_pair = (decision.n + comparison.unequal_states) / decision.n
+    return math.ceil(decision.samples_to_decide * rounds_a_pair)

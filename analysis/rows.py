@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from analysis.files import PyperfValue
 from bench.errors import UsageError
 from bench.mix import Actor, Mix, cases, name, parse, parse_mix
-from bench.schema import disturbances
+from bench.schema import disturbances, known_share
 from bench.units import format_size
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE
     and ``bus_max_gbps`` enclose the memory traffic; ``beside_gbps`` is the useful bytes of all
     other actors. ``overlap`` is the least share of the window in which all actors were inside
     their steps at once. ``evidence`` and ``evidence_known`` are the smallest shares, over all
-    actors of the mix and both looks, of known bytes backed as promised and of bytes known.
+    actors of the mix and both looks, of known bytes backed as promised and of bytes whose pages
+    and memory node are known.
     ``nodes`` counts the memory nodes whose CPUs the actor used.
     """
     actors = line["actors"]
@@ -72,7 +73,7 @@ def make_rows(line: Mapping[str, Any], question: str, node_of: NodeOf = _NOWHERE
         "pingpong_ns": _number(where.get("pingpong_before_ns")),
         "adds_per_ns": _number(where.get("adds_per_ns")),
         "evidence": min((s["matching"] / s["known"] for s in seen if s["known"]), default=_UNKNOWN),
-        "evidence_known": min((s["known"] / s["total"] for s in seen), default=_UNKNOWN),
+        "evidence_known": min((known_share(s) for s in seen), default=_UNKNOWN),
         "evidence_source": seen[0].get("source") or "" if seen else "",
         "overlap": _overlap(actors),
         "steal_s": _number(deltas.get("steal_s")),

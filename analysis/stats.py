@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from analysis.intervals import LEVEL, Floats, finite, interval, pairs_needed
+from bench.units import counted
 
 Verdict = Literal["helps", "hurts", "neutral", "cannot tell", "not tested"]
 
@@ -209,7 +210,7 @@ def decide(
     if n < needed:
         return Decision(
             "cannot tell", ratio, 0.0, math.inf, n, level, 0.0, "", dead_band, math.inf, needed,
-            f"{n} pairs; an interval at {level:.4g} needs {needed}",
+            f"{counted(n, 'pair')}; an interval at {level:.4g} needs {needed}",
         )  # fmt: skip
     found = interval(values, level, seed=seed)
     low, high = math.exp(found.low), math.exp(found.high)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.load import Row
-from analysis.paired import strata, work_seconds
+from analysis.paired import work_seconds
 from analysis.stats import PairedByState, pair_by_state
+from bench.schema import strata
 
 
 @dataclass(frozen=True)

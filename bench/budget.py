@@ -21,7 +21,7 @@ class Terms:
 
     shortest_window_s: float
     essential: bool
-    """Goes only where the stretched budget is not enough for it."""
+    """Goes last. Where what is essential takes more than the budget, the stretch is the budget."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ def fit(
 ) -> Fitted:
     """Shorten windows and shed blocks until the estimate is within the budget.
 
-    ``terms`` are by block id. ``stretch_s`` is the budget of essential blocks, where it is more.
+    ``terms`` are by block id. ``stretch_s`` is the budget where the essential blocks alone take
+    more than ``budget_s``: on a host where all is large, all may take longer.
     """
 
     def total(some: Sequence[Block]) -> float:
@@ -51,19 +52,22 @@ def fit(
 
     if budget_s is None or total(blocks) <= budget_s:
         return Fitted(tuple(blocks))
+    limit = budget_s
+    if essential_s(blocks, terms, rounds, estimator) > budget_s:
+        limit = max(budget_s, stretch_s or 0.0)
     kept = list(blocks)
     for step in _STEPS:
         kept = [
             _shortened(block, terms[block.id].shortest_window_s, step, estimator)
             for block in blocks
         ]
-        if total(kept) <= budget_s:
+        if total(kept) <= limit:
             break
     notes = []
     if kept != list(blocks):
-        notes.append(f"windows are shortened to keep within {format_duration(budget_s)}")
+        notes.append(f"windows are shortened to keep within {format_duration(limit)}")
     everything, gone = total(kept), set()
-    for essential, limit in ((False, budget_s), (True, max(budget_s, stretch_s or 0.0))):
+    for essential in (False, True):
         for block in reversed(kept[1:]):
             left = [b for b in kept if b.id not in gone]
             if total(left) > limit and terms[block.id].essential == essential:
@@ -71,20 +75,30 @@ def fit(
     shed = [
         Skip(
             block.id,
-            f"over the budget of {format_duration(budget_s)}:"
-            f" takes {format_duration(total([block]))}",
+            f"over the budget of {format_duration(limit)}: takes {format_duration(total([block]))}",
             f"--budget {_rounded(everything)} measures everything",
         )
         for block in kept
         if block.id in gone
     ]
     kept = [block for block in kept if block.id not in gone]
-    if len(kept) == 1 and total(kept) > max(budget_s, stretch_s or 0.0):
+    if len(kept) == 1 and total(kept) > limit:
         notes.append(
             f"the first block alone takes about {format_duration(total(kept))}, over the budget of"
-            f" {format_duration(budget_s)}: fewer rounds would decide nothing"
+            f" {format_duration(limit)}: fewer rounds would decide nothing"
         )
     return Fitted(tuple(kept), tuple(shed), tuple(notes))
+
+
+def essential_s(
+    blocks: Sequence[Block], terms: Mapping[str, Terms], rounds: int, estimator: Estimator
+) -> float:
+    """Seconds that the essential blocks take with the shortest windows they may have."""
+    return rounds * sum(
+        _shortened(block, terms[block.id].shortest_window_s, 1.0, estimator).estimate_s
+        for block in blocks
+        if terms[block.id].essential
+    )
 
 
 def _shortened(block: Block, shortest: float, step: float, estimator: Estimator) -> Block:

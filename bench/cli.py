@@ -8,6 +8,8 @@ import argparse
 import importlib
 import os
 import pkgutil
+import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -28,7 +30,36 @@ def command_names() -> list[str]:
 def program_name() -> str:
     """The form the program was invoked in, so that what it prints can be pasted."""
     first = sys.argv[0] if sys.argv else ""
-    return "pagestorm" if os.path.basename(first) == "pagestorm" else "python -m bench"  # noqa: PTH119 - pathlib costs start-up time
+    if os.path.basename(first) == "pagestorm":  # noqa: PTH119 - pathlib costs start-up time
+        return _as_typed(first)
+    return f"{python_name()} -m bench"
+
+
+def python_name() -> str:
+    """Our interpreter as a shell finds it: a bare name only where PATH leads to this very one."""
+    for name in ("python", "python3"):
+        typed = _as_typed(sys.executable, name)
+        if typed == name:
+            return name
+    return _as_typed(sys.executable)
+
+
+def _as_typed(program: str, name: str = "") -> str:
+    """``name`` (of the program itself, if none is given) where PATH leads to it, else a path."""
+    name = name or os.path.basename(program)  # noqa: PTH119
+    found = shutil.which(name)
+    folder = os.path.dirname(os.path.abspath(program))  # noqa: PTH100,PTH120 - links say which environment it is
+    if found and os.path.dirname(os.path.abspath(found)) == folder and _same(found, program):  # noqa: PTH100,PTH120
+        return name
+    relative = os.path.relpath(program)
+    return shlex.quote(relative if not relative.startswith("..") else os.path.abspath(program))  # noqa: PTH100
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121
+    except OSError:
+        return False
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -38,6 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Measure what this host's memory does, and which remedy pays.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # flags are looked for by name when a command is proposed again
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in command_names():
@@ -48,6 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
             description=module.SUMMARY,
             epilog=f"examples:\n{module.EPILOG.format(prog=program_name())}\n\n{EXIT_CODES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
@@ -56,8 +89,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    args = make_parser().parse_args(argv)
     try:
+        try:
+            args = make_parser().parse_args(argv)
+        except SystemExit:  # help was printed, or a fault
+            sys.stdout.flush()
+            raise
         code = args.run(args)
         sys.stdout.flush()
         return int(code)

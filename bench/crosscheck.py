@@ -16,6 +16,7 @@ from bench import native, othertools, worker
 from bench.errors import HostError, PagestormError, unknown_name
 from bench.mix import Actor, Mix, Value, mix_name
 from bench.spawn import run_worker
+from bench.units import counted
 
 CHASE = "chase"
 CHASE_BYTES = 256 << 20
@@ -107,7 +108,8 @@ class _Contest:
         else:
             theirs, ours = self.run_theirs(), self.run_ours()
         after = worker.pingpong(self.result.cpus)
-        self.result.pairs.append(Pair(ours, theirs, ours_first, worker.state(before, after)))
+        state = worker.state(before, after, self.result.cpus)
+        self.result.pairs.append(Pair(ours, theirs, ours_first, state))
 
 
 def chosen(names: list[str]) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ def compare(
             for name in names:
                 if name == CHASE and threads > 1:
                     continue
-                tell(f"preparing {name}, {threads} threads")
+                tell(f"preparing {name}, {counted(threads, 'thread')}")
                 result = Comparison(name, threads)
                 results.append(result)
                 try:

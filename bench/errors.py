@@ -15,6 +15,10 @@ class PagestormError(Exception):
         self.remedy = remedy
 
 
+class NoSpaceError(PagestormError):
+    """A disk is full. What was written before is whole."""
+
+
 class UsageError(PagestormError):
     """A wrong name, value, flag or configuration file."""
 

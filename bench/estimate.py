@@ -1,5 +1,7 @@
 """Where a mix runs, what memory it takes and how long a sample lasts; each mix worked out once."""
 
+from typing import TYPE_CHECKING
+
 from bench.blocks import Settings
 from bench.capacity import Demand, demand
 from bench.costs import Costs, Load, sample_s, window_s
@@ -7,6 +9,9 @@ from bench.mix import Actor, Mix
 from bench.place import Placement, place
 from bench.registry import Registry
 from bench.resources import Resources
+
+if TYPE_CHECKING:
+    from bench.native import Effort
 
 
 class Estimator:
@@ -16,6 +21,7 @@ class Estimator:
         self.registry, self.resources, self.costs = registry, resources, costs
         self._placements: dict[tuple[tuple[str, int], ...], Placement] = {}
         self._demands: dict[Mix, Demand] = {}
+        self._efforts: dict[Actor, Effort] = {}
 
     def placement(self, mix: Mix) -> Placement:
         """CPUs and nodes of the mix's threads."""
@@ -50,13 +56,10 @@ class Estimator:
         # Free memory is reported to the host in blocks of this size; pools keep theirs.
         large = policy.page_bytes >= 2 << 20 and not policy.hugetlb
         returned = self.resources.virtual and large
-        operations = None
-        given = dict(actor.params)
-        for param in kernel.params:
-            # A parameter that counts operations says how many a pass has.
-            value = given.get(param.name, param.default)
-            if kernel.op and param.unit.startswith(kernel.op) and isinstance(value, int):
-                operations = value
-        # A team that does not say how many reads its memory in order, mostly.
-        waits = bool(kernel.op) and (operations is not None or kernel.sharing == "sliced")
-        return Load(actor.threads, used, policy.page_bytes, returned, waits, operations)
+        if actor not in self._efforts:
+            self._efforts[actor] = self.registry.effort(actor)
+        effort = self._efforts[actor]
+        # What is said of a team is the work of all its threads.
+        ops = effort.ops / (actor.threads if kernel.sharing == "team" else 1)
+        busy_s, waits = ops * effort.op_ns * 1e-9, ops * effort.op_waits
+        return Load(actor.threads, used, policy.page_bytes, returned, busy_s, waits)

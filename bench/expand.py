@@ -13,7 +13,7 @@ from bench.mix import Actor, Mix, Pool, Value, mix_name
 from bench.place import candidates
 from bench.registry import BASE, BEST, Registry, param_value
 from bench.resources import Resources
-from bench.sizes import Probe, bandwidth_size, last_level
+from bench.sizes import Probe, bandwidth_size, last_level, telling
 from bench.sweep import Beside, Config, Exclude, KernelChoice, Range, Sweep
 from bench.topology import pin_order, thread_ladder
 
@@ -38,6 +38,8 @@ class Group:
     by_working_set: bool
     """The plan's working set decides how much memory it takes."""
     essential: bool
+    smaller: tuple[Mix, ...] | None = None
+    """The same without what page verdicts need for so many threads; None: it needs no more."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,16 @@ class Expander:
     def _group(
         self, sweep: Sweep, chosen: dict[str, Any], alternatives: Sequence[Any]
     ) -> Iterator[Group]:
-        mixes = []
+        mixes: list[Mix] = []
+        smaller: list[Mix] = []
         by_working_set = False
+        paged = sweep.compare == "pages" and len(alternatives) > 1
         for alternative in alternatives:
             case = {**chosen, sweep.compare: alternative}
-            mix = self._mix(sweep, case)
-            if not any(self._excluded(rule, mix.actors[0]) for rule in self.config.exclude):
+            mix, small = (self._mix(sweep, case, each) for each in (paged, False))
+            if not any(self._excluded(rule, mix.actors[0], paged) for rule in self.config.exclude):
                 mixes.append(mix)
+                smaller.append(small)
                 by_working_set |= self._sized_by_working_set(sweep, case)
         if not mixes:
             return
@@ -118,9 +123,17 @@ class Expander:
             check=self.config.check,
         )
         question = QUESTIONS.get(sweep.compare, sweep.compare)
-        unique = tuple({mix_name(mix): mix for mix in mixes}.values())
+        unique, less = (
+            tuple({mix_name(mix): mix for mix in some}.values()) for some in (mixes, smaller)
+        )
         yield Group(
-            question, unique, settings, min(shortest, window), by_working_set, sweep.essential
+            question,
+            unique,
+            settings,
+            min(shortest, window),
+            by_working_set,
+            sweep.essential,
+            less if less != unique else None,
         )
 
     def _values(self, sweep: Sweep) -> dict[str, list[Any]]:
@@ -178,10 +191,10 @@ class Expander:
         ]
         yield from product(*options)
 
-    def _mix(self, sweep: Sweep, case: dict[str, Any]) -> Mix:
+    def _mix(self, sweep: Sweep, case: dict[str, Any], paged: bool) -> Mix:
         choice: _Choice = case["kernels"]
         threads, policy, pin = case["threads"], case["pages"], case["pin"]
-        size = self._size(case["sizes"], choice.kernel, threads, pin)
+        size = self._size(case["sizes"], choice.kernel, threads, pin, paged)
         measured = Actor(
             choice.kernel,
             choice.variant,
@@ -213,7 +226,7 @@ class Expander:
         if spec.size == "same":
             size = measured.size
         else:
-            size = self._size(spec.size, choice.kernel, threads, spec.pin)
+            size = self._size(spec.size, choice.kernel, threads, spec.pin, paged=False)
         return Actor(
             choice.kernel,
             choice.variant,
@@ -258,24 +271,40 @@ class Expander:
 
     # ---- sizes ----------------------------------------------------------------------------------
 
-    def _size(self, word: int | str, kernel: str, threads: int, pin: str) -> int:
+    def _size(self, word: int | str, kernel: str, threads: int, pin: str, paged: bool) -> int:
         described = self.registry.kernels()[kernel]
         if not described.arrays:
             return 0
-        return word if isinstance(word, int) else self.auto_size(described, threads, pin)
+        if word == "least":
+            return self.least_size(described, threads, pin, paged)
+        return word if isinstance(word, int) else self.auto_size(described, threads, pin, paged)
 
-    def auto_size(self, kernel: "Kernel", threads: int, pin: str) -> int:
+    def auto_size(self, kernel: "Kernel", threads: int, pin: str, paged: bool) -> int:
         """Arena of a kernel whose size is left open.
 
         Bandwidth: one size for the host, so that thread counts can be compared. Quoted per
         operation: the working set, or more where the caches of these threads would hold it.
+        ``paged``: page policies are to be judged at it, which takes so much a thread.
         """
         if not kernel.op:
-            size = self.beyond_caches(tuple(self.resources.allowed), self.resources.threads)
-            return max(size, self.working_set) if self.fixed else size
+            everything = self.resources.threads
+            size = self.beyond_caches(tuple(self.resources.allowed), everything)
+            if self.fixed:
+                return max(size, self.working_set)
+            return max(size, self._telling(kernel, max(threads, everything)) if paged else 0)
         if self.fixed:
             return self.working_set
-        return max(self.working_set, self.beyond_caches(self._cpus_of(pin, threads), threads))
+        return max(self.working_set, self.least_size(kernel, threads, pin, paged))
+
+    def least_size(self, kernel: "Kernel", threads: int, pin: str, paged: bool) -> int:
+        """Size that no cache of these threads can hold, and that tells page policies apart."""
+        size = self.beyond_caches(self._cpus_of(pin, threads), threads)
+        return max(size, self._telling(kernel, threads) if paged else 0)
+
+    def _telling(self, kernel: "Kernel", threads: int) -> int:
+        """Size at which every thread walks enough for a verdict against base pages."""
+        each = telling(self.resources.page_bytes, self.probe)
+        return each * threads if kernel.divided else each
 
     def beyond_caches(self, cpus: Sequence[int], threads: int) -> int:
         """Size that the last-level caches of this many threads on these CPUs cannot hold."""
@@ -292,14 +321,14 @@ class Expander:
         return self._cpus[key]
 
     def _sized_by_working_set(self, sweep: Sweep, case: dict[str, Any]) -> bool:
-        kernels = self.registry.kernels()
-        own = case["sizes"] == "auto" and kernels[case["kernels"].kernel].op
-        extra = any(e.spec.size == "auto" and kernels[e.choice.kernel].op for e in case["beside"])
-        return bool(own or extra)
+        auto = [case["kernels"].kernel] if case["sizes"] == "auto" else []
+        auto += [e.choice.kernel for e in case["beside"] if e.spec.size == "auto"]
+        kernels = [self.registry.kernels()[kernel] for kernel in auto]
+        return any(kernel.op and kernel.arrays for kernel in kernels)
 
     # ---- exclusion ------------------------------------------------------------------------------
 
-    def _excluded(self, rule: Exclude, actor: Actor) -> bool:
+    def _excluded(self, rule: Exclude, actor: Actor, paged: bool) -> bool:
         kernel = self.registry.kernels()[actor.kernel]
         values = dict(actor.params)
 
@@ -312,7 +341,7 @@ class Expander:
             and (not rule.variant or actor.variant in rule.variant)
             and (not rule.pages or actor.policy in rule.pages)
             and (not rule.threads or actor.threads in self._excluded_counts(rule, actor))
-            and (not rule.sizes or actor.size in self._excluded_sizes(rule, actor, kernel))
+            and (not rule.sizes or actor.size in self._excluded_sizes(rule, actor, kernel, paged))
             and all(
                 any(param.name == name for param in kernel.params) and has(name, wanted)
                 for name, wanted in rule.params.items()
@@ -322,11 +351,13 @@ class Expander:
     def _excluded_counts(self, rule: Exclude, actor: Actor) -> list[int]:
         return [count for word in rule.threads for count in self.counts(word, actor.pin)]
 
-    def _excluded_sizes(self, rule: Exclude, actor: Actor, kernel: "Kernel") -> list[int]:
-        sizes = [size for word in rule.sizes for size in _sizes(word)]
+    def _excluded_sizes(
+        self, rule: Exclude, actor: Actor, kernel: "Kernel", paged: bool
+    ) -> list[int]:
         return [
-            size if isinstance(size, int) else self.auto_size(kernel, actor.threads, actor.pin)
-            for size in sizes
+            self._size(size, kernel.name, actor.threads, actor.pin, paged)
+            for word in rule.sizes
+            for size in _sizes(word)
         ]
 
 

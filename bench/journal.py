@@ -15,13 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bench.errors import PagestormError, UsageError
+from bench.errors import NoSpaceError, PagestormError, UsageError
 from bench.schema import JOURNAL, SCHEMA, upgrade_line
 
 Line = dict[str, Any]
 MAX_RETRIES = 2
 """Repeats of a block after invalid samples, before its round is given up."""
 
+_MAKE_SPACE = "make space there"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -190,9 +191,9 @@ class Journal:
             os.ftruncate(self._fd, self._size)
             if error.errno not in _NO_SPACE:
                 raise PagestormError(f"cannot write {self.path}: {error.strerror}") from error
-            raise PagestormError(
+            raise NoSpaceError(
                 f"no space left for {self.path}: {error.strerror}; every closed block is kept",
-                f"make space, then continue with run --resume {self.path.parent}",
+                _MAKE_SPACE,
             ) from error
         self._size += written
         self.state.apply(line)
@@ -292,8 +293,9 @@ def replace_file(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        way_out = "make space there" if error.errno in _NO_SPACE else ""
-        raise PagestormError(f"cannot write {path}: {error.strerror}", way_out) from error
+        full = error.errno in _NO_SPACE
+        kind = NoSpaceError if full else PagestormError
+        raise kind(f"cannot write {path}: {error.strerror}", _MAKE_SPACE if full else "") from error
 
 
 def _make_folder(folder: Path) -> None:

@@ -26,10 +26,23 @@ class MixPlanner:
         resources: Resources,
         probe: Probe | None = None,
         max_memory: int | None = None,
+        assume_pools: bool = False,
     ) -> None:
+        if assume_pools:
+            # As if every pool held enough: what is missing is then added before it is measured.
+            resources = replace(resources, pools=dict.fromkeys(resources.pools))
         self.registry, self.resources = registry, resources
+        self.assume_pools = assume_pools
         self.estimator = Estimator(registry, resources, Costs().refined((probe or Probe()).costs))
         self.limit = memory_limit(resources, max_memory)
+
+    def unavailable(self, policy: str) -> str:
+        """Why the host cannot give a page policy; empty where it can."""
+        described = self.registry.policies()[policy]
+        has_pool = described.hugetlb and (described.page_bytes, None) in self.resources.pools
+        if self.assume_pools and has_pool:
+            return ""
+        return self.registry.policy_available(policy)
 
     def refusal(self, mix: Mix) -> Skip | None:
         """Why the host cannot run a mix; None where it can."""

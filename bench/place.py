@@ -45,7 +45,7 @@ def place(mix: Mix, topology: Topology, allowed: Collection[int]) -> Placement:
         taken[i] = _take(actor.threads, _candidates(actor, topology, allowed), load)
         load.update(cpu for cpu in taken[i] if cpu != UNPINNED)
     cpus = tuple(taken[i] for i in range(len(mix.actors)))
-    return Placement(cpus, _nodes(cpus, topology), _oversubscribed(cpus, load, len(set(allowed))))
+    return Placement(cpus, _nodes(cpus, topology), oversubscribed(cpus, len(set(allowed))))
 
 
 def candidates(pin: str, topology: Topology, allowed: Collection[int]) -> list[int]:
@@ -110,7 +110,9 @@ def _nodes(cpus: blocks.Placement, topology: Topology) -> blocks.Placement | Non
     return tuple(tuple(topology.by_id[cpu].node or 0 for cpu in actor) for actor in cpus)
 
 
-def _oversubscribed(cpus: blocks.Placement, load: Counter[int], n_allowed: int) -> tuple[bool, ...]:
+def oversubscribed(cpus: blocks.Placement, n_allowed: int) -> tuple[bool, ...]:
+    """Say of every actor whether it has to share a CPU: pinned to one, or for want of CPUs."""
+    load = Counter(cpu for actor in cpus for cpu in actor)
     n_threads = sum(len(actor) for actor in cpus)
     return tuple(
         any(load[cpu] > 1 for cpu in actor if cpu != UNPINNED)

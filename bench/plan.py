@@ -19,7 +19,7 @@ from bench.mix import Mix, mix_name
 from bench.place import Placement
 from bench.registry import Registry
 from bench.resources import Resources
-from bench.sizes import BEYOND, Probe, reach
+from bench.sizes import Probe, telling
 from bench.sweep import Config, Within
 
 # A sample is given up after this many times its estimate: neighbours on a shared machine were seen
@@ -86,6 +86,8 @@ class _Draft:
     lacks: list[_Lack] = field(default_factory=list)
     terms: dict[str, budget.Terms] = field(default_factory=dict)
     """Block id -> what a budget may do to it."""
+    enlarged: dict[str, Group] = field(default_factory=dict)
+    """Block id -> group, where it is larger than it would be but for page verdicts."""
 
 
 class _Planner:
@@ -96,6 +98,8 @@ class _Planner:
         self.estimator = Estimator(registry, resources, Costs().refined(probe.costs))
         self.limit = memory_limit(resources, config.max_memory)
         self.unavailable = remarks.unavailable(registry, resources)
+        self.kept_small: set[tuple[Mix, ...]] = set()
+        """Groups that there is no time to make large enough for page verdicts."""
 
     def plan(self, preset: str) -> Plan:
         draft = self._affordable(self._working_set())
@@ -109,9 +113,9 @@ class _Planner:
         )
         if not fitted.blocks:
             raise self._nothing_left(draft)
-        page_bytes = {name: policy.page_bytes for name, policy in self.registry.policies().items()}
         mixes = [entry.mix for block in fitted.blocks for entry in block.entries]
-        notes = remarks.host_notes(self.resources, self.probe, self.limit is not None)
+        kernels = [self.registry.kernels()[a.kernel] for mix in mixes for a in mix.actors]
+        notes = remarks.host_notes(self.resources, self.probe, self.limit is not None, kernels)
         if any(any(self.estimator.placement(mix).oversubscribed) for mix in mixes):
             notes.append("some cases have more threads than CPUs: their results are marked")
         return Plan(
@@ -124,7 +128,7 @@ class _Planner:
             memory_bytes=max(self.estimator.demand(mix).total_bytes for mix in mixes),
             notes=(
                 *notes,
-                *remarks.page_notes(fitted.blocks, page_bytes, self.probe),
+                *remarks.page_notes(fitted.blocks, self.registry, self.probe),
                 *fitted.notes,
             ),
         )
@@ -147,7 +151,7 @@ class _Planner:
 
     def _least(self, within: Within) -> int:
         """Smallest working set: the sweep's, or less where there is no memory for it."""
-        floor = BEYOND * reach(self.resources.page_bytes, self.probe)
+        floor = telling(self.resources.page_bytes, self.probe)
         least = within.least
         while least // 2 >= floor and not all(self._has_memory(m) for m, _ in self._cases(least)):
             least //= 2
@@ -174,11 +178,13 @@ class _Planner:
         """What takes the working set and makes sense on this host."""
         return [
             (mix, group.settings)
-            for group in self._groups(working_set)
+            for group in self._expanded(working_set)
             if group.by_working_set
-            for mix in group.mixes
-            if not self._is_unavailable(mix) and not self._is_impossible(mix)
+            for mix in self._possible(group.smaller or group.mixes)
         ]
+
+    def _possible(self, mixes: Iterable[Mix]) -> list[Mix]:
+        return [m for m in mixes if not self._is_unavailable(m) and not self._is_impossible(m)]
 
     def _is_impossible(self, mix: Mix) -> bool:
         try:
@@ -197,12 +203,23 @@ class _Planner:
         if self.config.budget is None or not isinstance(within, Within):
             return draft
         while self._total(draft) > self.config.budget and working_set // 2 >= within.least:
-            working_set //= 2
-            smaller = self._draft(working_set)
+            smaller = self._draft(working_set // 2)
             if self._total(smaller) >= self._total(draft):
                 break
+            working_set //= 2
             draft = smaller
+        # What is essential is measured, if need be at a size that tells nothing of pages.
+        most = max(self.config.budget, self.config.stretch or 0.0)
+        while self._essential_s(draft) > most:
+            large = [i for i in draft.enlarged if draft.terms[i].essential]
+            if not large:
+                break
+            self.kept_small.add(draft.enlarged[large[-1]].smaller or ())
+            draft = self._draft(working_set)
         return draft
+
+    def _essential_s(self, draft: _Draft) -> float:
+        return budget.essential_s(draft.blocks, draft.terms, self.config.rounds, self.estimator)
 
     def _total(self, draft: _Draft) -> float:
         return self.config.rounds * sum(block.estimate_s for block in draft.blocks)
@@ -210,6 +227,23 @@ class _Planner:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _groups(self, working_set: int) -> list[Group]:
+        """Groups at the size that page verdicts take where memory and time allow it."""
+        return [
+            group
+            if group.smaller is None or self._can_be_large(group)
+            else replace(group, mixes=group.smaller, smaller=None)
+            for group in self._expanded(working_set)
+        ]
+
+    def _can_be_large(self, group: Group) -> bool:
+        # A pool that is too small is a skip: to judge the other policies is worth more.
+        return group.smaller not in self.kept_small and all(
+            self._has_memory(mix)
+            and self.estimator.sample_s(mix, group.settings) <= self.config.longest_sample
+            for mix in self._possible(group.mixes)
+        )
+
+    def _expanded(self, working_set: int) -> list[Group]:
         fixed = not isinstance(self.config.working_set, Within)
         expander = Expander(
             self.config, self.registry, self.resources, self.probe, working_set, fixed
@@ -230,6 +264,8 @@ class _Planner:
             if part.blocks:
                 earlier.append(names)
                 draft.terms[block_id] = budget.Terms(group.shortest_window_s, group.essential)
+                if group.smaller is not None:
+                    draft.enlarged[block_id] = group
             draft.blocks += part.blocks
             draft.skips += part.skips
             draft.lacks += part.lacks
@@ -287,7 +323,7 @@ class _Planner:
         return Skip(
             mix_name(mix),
             f"takes {remarks.about(need)}, more than {remarks.about(self.limit)} ({bound})",
-            f"--max-memory {remarks.about(need, up=True)}, or smaller --sizes or --working-set",
+            f"--max-memory {remarks.about(need, up=True)}, or a smaller --size or --working-set",
         )
 
     def _lacks(self, mix: Mix, block_id: str) -> list[_Lack]:

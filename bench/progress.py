@@ -140,6 +140,8 @@ class Reporter:
         round_ = state.next_round(block.id)
         left_s = self._pace.left_s(state)
         where = f"round {round_ + 1}/{self._rounds}" if self._rounds else f"round {round_ + 1}"
+        if self._rounds and round_ >= self._rounds:
+            where = f"extra round {round_ + 1 - self._rounds}"
         if self._bar is not None and self._task is not None:
             done = sum(sum(walls) for walls in state.walls.values())
             self._bar.update(
@@ -168,8 +170,12 @@ class Reporter:
             self.message(f"rejected: {line['mix']}: {line['invalid']}")
 
     def round_ended(self, state: State) -> None:
-        """Let the command save, and show a first table."""
+        """Let the command save, and show a first table where no bar stands meanwhile."""
+        if self._bar is not None:
+            self._bar.stop()
         self._after_round(state, state.complete_rounds(b.id for b in self._blocks))
+        if self._bar is not None:
+            self._bar.start()
 
     def message(self, text: str) -> None:
         """Write one line, above the bar where there is one."""

@@ -13,7 +13,7 @@ from bench.mix import Actor, Value
 from bench.units import parse_size
 
 if TYPE_CHECKING:
-    from bench.native import Footprint, Kernel, Policy
+    from bench.native import Effort, Footprint, Kernel, Policy
 
 BASE = "base"
 """The policy that others are compared with: the system's smallest pages."""
@@ -38,6 +38,9 @@ class Registry(Protocol):
 
     def footprint(self, actor: Actor, nodes: Sequence[int] | None = None, /) -> "Footprint":
         """Memory of one actor; UsageError where its parameters do not fit its size."""
+
+    def effort(self, actor: Actor, /) -> "Effort":
+        """What a pass takes, roughly; UsageError where its parameters do not fit its size."""
 
     def accepts(self, actor: Actor, /) -> str:
         """Empty where the kernel can do with the actor's page policy, else the reason."""

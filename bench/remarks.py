@@ -2,18 +2,19 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bench.blocks import Block, Skip
 from bench.capacity import page_word, reserve_hint
+from bench.mix import Actor, actor_name
 from bench.registry import BASE, Registry
 from bench.resources import Resources
-from bench.sizes import BEYOND, Probe, last_level, reach
-from bench.units import format_size
+from bench.sizes import BEYOND, Probe, last_level, telling
+from bench.units import counted, format_size
 
 if TYPE_CHECKING:
-    from bench.native import Policy
+    from bench.native import Kernel, Policy
 
 _NUMBER = re.compile(r"\d+(?: ?[KMG]iB)?")
 _SOURCES = {
@@ -72,16 +73,17 @@ def folded(skips: Iterable[Skip]) -> list[Skip]:
     groups: dict[str, list[Skip]] = {}
     for skip in skips:
         groups.setdefault(_NUMBER.sub("#", skip.reason), []).append(skip)
-    return [
-        rows[0]
-        if len(rows) == 1
-        else Skip(
-            ", ".join(row.what for row in rows),
-            f"{rows[0].reason}, and so on",
-            rows[0].remedy,
-        )
-        for rows in groups.values()
-    ]
+    return [_fold(rows) for rows in groups.values()]
+
+
+def _fold(rows: list[Skip]) -> Skip:
+    if len(rows) == 1:
+        return rows[0]
+    names = [row.what for row in rows]
+    what = ", ".join(names) if len(names) == 2 else f"{names[0]} … {names[-1]}"
+    if rows[0].remedy:
+        return Skip(what, "off on this host", "`bench host` has the commands")
+    return Skip(what, f"{rows[0].reason}, and so on")
 
 
 def pool_skip(
@@ -103,17 +105,20 @@ def pool_skip(
     )
 
 
-def host_notes(resources: Resources, probe: Probe, limited: bool) -> list[str]:
+def host_notes(
+    resources: Resources, probe: Probe, limited: bool, kernels: Iterable["Kernel"]
+) -> list[str]:
     """What about this host the plan rests on; ``limited``: memory is limited by something known."""
-    llc = last_level(resources.topology, resources.allowed, probe)
-    notes = [
-        *resources.notes,
-        f"bandwidth arenas are at least {BEYOND} times the last-level caches"
-        f" ({about(llc.bytes)}, {_SOURCES[llc.source]})",
-    ]
+    notes = list(resources.notes)
+    if any(kernel.arrays and not kernel.op for kernel in kernels):
+        llc = last_level(resources.topology, resources.allowed, probe)
+        notes.append(
+            f"bandwidth arenas are at least {BEYOND} times the last-level caches"
+            f" ({about(llc.bytes)}, {_SOURCES[llc.source]})"
+        )
     if resources.threads < len(resources.allowed):
         notes.append(
-            f"a CPU quota allows {resources.threads} threads at once on"
+            f"a CPU quota allows {counted(resources.threads, 'thread')} at once on"
             f" {len(resources.allowed)} CPUs"
         )
     if not limited:
@@ -126,20 +131,43 @@ def host_notes(resources: Resources, probe: Probe, limited: bool) -> list[str]:
     return notes
 
 
-def page_notes(blocks: Sequence[Block], page_bytes: Mapping[str, int], probe: Probe) -> list[str]:
-    """Up to which size page policies are judged, and which of them need a larger one."""
-    entries = [entry for block in blocks if block.question == "pages" for entry in block.entries]
-    if not entries:
+def page_notes(blocks: Sequence[Block], registry: Registry, probe: Probe) -> list[str]:
+    """Up to which size page policies are judged, and what is too small to judge them."""
+    paged = [block for block in blocks if block.question == "pages"]
+    if not paged:
         return []
-    top = max(entry.mix.actors[0].size for entry in entries)
-    notes = [f"page policies are not tested above {about(top)}"]
-    sizes = sorted({page_bytes[entry.mix.actors[0].policy] for entry in entries})
-    for smaller, larger in itertools.pairwise(sizes):
-        needed = BEYOND * reach(smaller, probe)
-        if top < needed:
-            source = "measured" if smaller in probe.reach_bytes else "assumed"
+    actors = [entry.mix.actors[0] for block in paged for entry in block.entries]
+    notes = [f"page policies are not tested above {about(max(actor.size for actor in actors))}"]
+    page_bytes = {actor.policy: registry.policies()[actor.policy].page_bytes for actor in actors}
+    largest = max(walked(actor, registry) for actor in actors)
+    for smaller, larger in itertools.pairwise(sorted(set(page_bytes.values()))):
+        if largest < telling(smaller, probe):
             notes.append(
                 f"{format_size(larger)} against {format_size(smaller)} pages: no verdict below"
-                f" {about(needed)} ({BEYOND} times the TLB's {source} reach)"
+                f" {_told_telling(smaller, probe)}"
             )
+    small: dict[int, list[str]] = {}
+    for block in (block for block in paged if len(block.entries) > 1):
+        actor = block.entries[0].mix.actors[0]
+        page = min(page_bytes[entry.mix.actors[0].policy] for entry in block.entries)
+        if walked(actor, registry) < telling(page, probe) <= largest:
+            small.setdefault(page, []).append(
+                f"{actor_name(actor).partition('/')[0]} {actor.threads}t {about(actor.size)}"
+            )
+    for page, told in small.items():
+        notes.append(
+            f"too small for page verdicts, which take {_told_telling(page, probe)}:"
+            f" {', '.join(dict.fromkeys(told))}"
+        )
     return notes
+
+
+def walked(actor: Actor, registry: Registry) -> int:
+    """Bytes that one thread of an actor goes over, again and again."""
+    divided = registry.kernels()[actor.kernel].divided
+    return actor.size // actor.threads if divided else actor.size
+
+
+def _told_telling(page_bytes: int, probe: Probe) -> str:
+    source = "measured" if page_bytes in probe.reach_bytes else "assumed"
+    return f"{about(telling(page_bytes, probe))} a thread ({BEYOND} times the TLB's {source} reach)"

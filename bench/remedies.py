@@ -30,6 +30,12 @@ class Setting:
     resources: Resources
     policies: tuple[str, ...] = ()
     """Page policies to try."""
+    unavailable: Callable[[str], str] | None = None
+    """Why the host cannot give a page policy; default: what the registry says."""
+
+    def why_not(self, policy: str) -> str:
+        """Reason why the host cannot give a page policy; empty where it can."""
+        return (self.unavailable or self.registry.policy_available)(policy)
 
     def has_memory(self, actor: Actor) -> bool:
         """Whether the actor touches memory at all: only then is there something to keep apart."""
@@ -83,7 +89,7 @@ Choices = tuple[Choice, ...]
 
 
 def _pages(mix: Mix, policy: str, setting: Setting) -> Treated:
-    reason = setting.registry.policy_available(policy)
+    reason = setting.why_not(policy)
     if reason:
         return Treated(None, reason)
     notes: list[str] = []

@@ -182,7 +182,7 @@ def trial(
             continue
         cost = scale * planner.estimator.sample_s(mix, settings)
         if cost > allowed_s and chosen:
-            made.shed.append(Skip(name, "over the budget", "--budget, with more time"))
+            made.shed.append(Skip(name, "over the budget", "a longer --budget"))
             continue
         allowed_s -= cost
         _take(made, name, (name,), mix, outcome)

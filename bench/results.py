@@ -17,10 +17,15 @@ from bench.blocks import Block
 from bench.journal import Line, State, replace_file
 from bench.mix import Case, cases, mix_name, name
 from bench.runner import live_entries
-from bench.schema import KEYS, PYPERF, SCHEMA, disturbances, run_id
-
-MOST_REJECTED = 0.10
-"""Share of rejected samples beyond which a case gets no verdict."""
+from bench.schema import (
+    KEYS,
+    MOST_REJECTED,
+    PYPERF,
+    SCHEMA,
+    disturbances,
+    known_share,
+    run_id,
+)
 
 Stages = Sequence[Sequence[Block]]
 """Blocks that run equally many rounds; of a case in several stages the last one counts."""
@@ -215,7 +220,7 @@ def flat(items: Mapping[str, object]) -> Metadata:
 def _evidence(actor: Mapping[str, Any]) -> dict[str, object]:
     seen = [s for s in ((actor.get("evidence") or {}).get(w) for w in ("before", "after")) if s]
     shares = [s["matching"] / s["known"] for s in seen if s["known"]]
-    known = [s["known"] / s["total"] for s in seen if s["total"]]
+    known = [known_share(s) for s in seen if s["total"]]
     return {
         "ps_evidence": min(shares, default=None),
         "ps_evidence_known": min(known, default=None),

@@ -5,7 +5,9 @@ that decides from results passes a function of its own. Nothing here prints; ``W
 """
 
 import math
+import os
 import random
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,15 +17,14 @@ from typing import Any, Protocol
 from bench.blocks import Block, Entry, Settings
 from bench.errors import PagestormError
 from bench.journal import Journal, Line, State
-from bench.mix import FileRef, Mix, mix_name
-from bench.schema import SAMPLE_FIELDS, SCHEMA
+from bench.mix import FileRef, Mix, actor_name, mix_name
+from bench.place import oversubscribed
+from bench.schema import LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
 from bench.spawn import WORKER, run_worker
 from bench.stop import Stop
 
 NextBlock = Callable[[State], Block | None]
 
-LEAST_MATCHING = 0.99
-"""Share of the known bytes that must be backed as the policy promises."""
 MOST_MISPLACED = 0.01
 """Share of the bytes that may lie on another memory node than asked."""
 # A cold 4 KiB page costs 13.5 us in a virtual machine whose host took the memory back; four times
@@ -63,9 +64,13 @@ class Runner:
     budget_s: float = math.inf
     least_rounds: int = 6
     """Rounds that are run even where they exceed the budget."""
+    planned_rounds: int | None = None
+    """A block's rounds beyond these are run where the budget has room for them, block by block."""
     _began: float = field(default_factory=time.monotonic)
     _rounds_before: int = 0
     """Closed by earlier sittings of a resumed run."""
+    _told: set[str] = field(default_factory=set)
+    """Mixes of which it was said that their pages are not known."""
 
     def run(self, next_block: NextBlock) -> str:
         """Run blocks; returns ``done``, ``interrupted`` or ``budget``, also the journal's end."""
@@ -74,6 +79,9 @@ class Runner:
         status = "done"
         spent = False
         while (block := next_block(state)) is not None:
+            extra = self._is_extra(block)
+            if extra and (spent or not self._has_room(block)):
+                break
             if spent:
                 status = "budget"
                 break
@@ -159,6 +167,10 @@ class Runner:
             line["invalid"] = invalid
         if outcome.messages:
             line["messages"] = outcome.messages
+        if not invalid and "actors" in line and (few := unknown_pages(entry.mix, response)):
+            if mix not in self._told:
+                self.watcher.message(f"{few}: kept, but in no verdict without --accept-unknown")
+            self._told.add(mix)
         dropped_before = mix in self.journal.state.dropped
         self.journal.append(line)
         self.watcher.sample_ended(block, entry, line)
@@ -166,6 +178,17 @@ class Runner:
         if drop is not None and not dropped_before:
             self.watcher.message(f"left out from here on: {mix}: {drop.reason}")
         return line
+
+    def _is_extra(self, block: Block) -> bool:
+        planned = self.planned_rounds
+        return planned is not None and self.journal.state.next_round(block.id) >= planned
+
+    def _has_room(self, block: Block) -> bool:
+        walls = self.journal.state.walls
+        names = [mix_name(entry.mix) for entry in live_entries(block, self.journal.state)]
+        known = [walls[block.id, mix] for mix in names if walls.get((block.id, mix))]
+        expected = sum(map(statistics.median, known))
+        return time.monotonic() - self._began + expected <= self.budget_s
 
     def _budget_is_spent(self, rounds: int) -> bool:
         spent = time.monotonic() - self._began
@@ -211,6 +234,7 @@ def make_request(entry: Entry, settings: Settings, seed: int) -> dict[str, Any]:
         "files": files,
         "place": entry.cpus,
         "nodes": entry.nodes,
+        "oversubscribed": oversubscribed(entry.cpus, len(os.sched_getaffinity(0))),
         "seed": seed,
         "window_s": settings.window_s,
         "warm_s": settings.warm_s,
@@ -249,12 +273,23 @@ def why_invalid(mix: Mix, response: Mapping[str, Any]) -> str:
             if known and seen["matching"] < LEAST_MATCHING * known:
                 share = seen["matching"] / known
                 return f"evidence: actor {i} has {share:.1%} of its bytes as {policy} {when} it ran"
-            if total and seen.get("wrong_node", 0) > MOST_MISPLACED * total:
-                share = seen["wrong_node"] / total
+            told = total - seen.get("unknown_node", 0)
+            if told > 0 and seen.get("wrong_node", 0) > MOST_MISPLACED * told:
+                share = seen["wrong_node"] / told
                 return f"evidence: actor {i} has {share:.1%} of its bytes on another memory node"
         seconds = actor["seconds"]
         if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:
             return f"answer: actor {i} reports {seconds!r} seconds"
+    return ""
+
+
+def unknown_pages(mix: Mix, response: Mapping[str, Any]) -> str:
+    """Say of which actor too few pages are known for a verdict; empty where all are."""
+    for i, actor in enumerate(response["actors"]):
+        for seen in (actor.get("evidence") or {}).values():
+            if seen and seen["known"] < LEAST_KNOWN * seen["total"]:
+                share = f"{seen['known'] / seen['total']:.0%}"
+                return f"{share} of the pages of {actor_name(mix.actors[i])} can be told"
     return ""
 
 

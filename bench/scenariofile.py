@@ -56,7 +56,8 @@ class Member(Table):
     """A count, a share of the CPUs (at least one thread), or what the others leave."""
     size: Size | Literal["auto"] = "auto"
     role: Literal["background", "measured"] = "measured"
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, ge=0)
+    """0: told how it fares, but no part of the total."""
     priority: int = Field(default=0, ge=0, le=7)
     courtesy: Courtesy = "proceed"
     pace: Rate = 0.0

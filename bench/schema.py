@@ -33,18 +33,21 @@ PLAN = "plan.toml"
 
 # ---- worker protocol: one JSON object on stdin, one on stdout -----------------------------------
 # Request:  {"schema", "mix": name of the mix, "files": {digest: path}, "place": [[cpu, ...] an
-#            actor], "nodes": [[node, ...] an actor] or null, "seed", "window_s", "warm_s",
-#            "min_passes", "fixed_passes", "deadline_s", "check", "probes": bool}
+#            actor], "nodes": [[node, ...] an actor] or null, "oversubscribed": [bool an actor],
+#            "seed", "window_s", "warm_s", "min_passes", "fixed_passes", "deadline_s", "check",
+#            "probes": bool, "spawned_s": CLOCK_MONOTONIC when the driver began to start it}
 # Response: the fields below, or {"schema", "error": {"kind": "skip" | "fail", "stage", "message"}}.
 # A skip is what the host cannot give; it carries the reason and never becomes a number.
 SAMPLE_FIELDS = (
     "window_s",  # length of the window
     "deadline_hit",  # closed by the deadline before min_passes
     "actors",  # list of ACTOR_FIELDS objects, in the mix's order
-    "pools",  # {name: {"wait_s", "takes", "puts", "blocked"}}
-    "where",  # {"pingpong_before_ns", "pingpong_after_ns", "state", "adds_per_ns"}
+    "pools",  # {name: {"wait_s", "takes", "puts", "blocked"}}, of the window
+    "where",  # {"pingpong_before_ns", "pingpong_after_ns", "state", "adds_per_ns"}; state: one CPU,
+    # near, far, moved, or unknown: not all of several threads are pinned, or no round trip seen
     "disturbed",  # {counter: delta over the window}, see DISTURBANCES
-    "worker",  # {"start_s", "import_s", "touch_s", "fill_s", "total_s"}: cost of the sample itself
+    "worker",  # {"start_s": spawn until the request is read: fork, Python, imports; "touch_s" and
+    # "fill_s": of the slowest actor; "total_s": spawn to answer}. wall_s - total_s is its end.
     "pyperf",  # pyperf's collected metadata of the worker process
 )
 ACTOR_FIELDS = (
@@ -61,7 +64,9 @@ ACTOR_FIELDS = (
     "ops",  # per pass of one thread; 0: none
     "mapped_bytes",
     "used_bytes",
-    "evidence",  # {"before", "after"}: {"matching", "known", "total", "wrong_node", "source"}
+    # {"before", "after"}: {"matching", "known", "total", "wrong_node", "unknown_node", "source"},
+    # in bytes; "unknown_node" is absent in older files
+    "evidence",
     "cpus",  # [[before, after] a thread]
     "start_skew_s",
     "stop_skew_s",
@@ -77,8 +82,41 @@ ACTOR_FIELDS = (
     "switches",
     "forced_switches",
     "phases",  # {phase: seconds}
-    "thread_passes",  # [passes a thread]: fairness
+    "thread_passes",  # [whole passes a thread]; where threads join, the first counts them
 )
+
+LEAST_MATCHING = 0.99
+"""Share of the known bytes that must be backed as the policy promises, else a sample is invalid."""
+LEAST_KNOWN = 0.99
+"""Share of the bytes whose backing must be known: with less of it known a sample is kept, flagged,
+and takes part in no verdict."""
+MOST_REJECTED = 0.10
+"""Share of its samples that a case may lose to rejections."""
+FEWEST_REJECTED = 2
+"""One rejection is chance, and of the seven samples of six rounds it is over a tenth."""
+
+
+def too_many_rejected(rejected: float, share: float) -> bool:
+    """Whether a case has lost so many samples that what is left may be a selection.
+
+    ``share`` is of all that were tried, repeats included.
+    """
+    return rejected >= FEWEST_REJECTED and share > MOST_REJECTED
+
+
+def strata(state: str, other: str) -> tuple[str, str]:
+    """Placement states as they are paired: a sample on one CPU goes with any, others with theirs.
+
+    ``unknown`` (threads that are not pinned) is a stratum of its own: never paired with ``near`` or
+    ``far``.
+
+    Where its thread runs beside a second one is not a question for it, so the pair belongs to the
+    stratum of the other sample.
+    """
+    if state == "one":
+        return other, other
+    return (state, state) if other == "one" else (state, other)
+
 
 # Counters of ``disturbed`` that mark a sample, and the rate a second above which they do. Most
 # count the whole host, where something always happens; interrupts are what some kernels measure.
@@ -106,6 +144,12 @@ def disturbances(sample: Mapping[str, Any]) -> list[str]:
         switches = sum(actor["forced_switches"] for actor in sample["actors"])
         deltas["forced_switches"] = switches / sum(threads)
     return [key for key, rate in DISTURBANCES.items() if deltas.get(key, 0) > rate * seconds]
+
+
+def known_share(look: Mapping[str, Any]) -> float:
+    """Share of one look's bytes whose pages and, where bound to one, memory node could be told."""
+    told = min(look["known"], look["total"] - look.get("unknown_node", 0))
+    return float(max(0, told) / look["total"])
 
 
 def run_id(start: Mapping[str, Any]) -> str:
@@ -175,10 +219,10 @@ KEYS = (
     Key("ps_passes", "", "passes in the window"),
     Key("ps_window_s", "second", "length of the window"),
     Key("ps_evidence", "", "share of known bytes backed as the policy promises, 0 to 1"),
-    Key("ps_evidence_known", "", "share of bytes whose backing could be told, 0 to 1"),
+    Key("ps_evidence_known", "", "share of bytes whose pages and node could be told, 0 to 1"),
     Key("ps_evidence_source", "", "where the evidence is from"),
     Key("ps_mapped_bytes", "byte", "mapping rounded up to the policy's page"),
-    Key("ps_state", "", "near, far or moved: the CPUs used, by ping-pong before and after"),
+    Key("ps_state", "", "one, near, far, moved or unknown: the CPUs used, by ping-pong"),
     Key("ps_pingpong_ns", "nanosecond", "cache-line round trip before the window"),
     Key("ps_adds_per_ns", "", "independent adds a nanosecond: a busy sibling lowers it"),
     Key("ps_oversubscribed", "", "1 where there were more threads than CPUs"),

@@ -69,6 +69,11 @@ def reach(page_bytes: int, probe: Probe) -> int:
     return probe.reach_bytes.get(page_bytes, ASSUMED_TLB_ENTRIES * page_bytes)
 
 
+def telling(page_bytes: int, probe: Probe) -> int:
+    """Bytes that each thread must walk for a verdict on pages larger than these."""
+    return BEYOND * reach(page_bytes, probe)
+
+
 def power_of_two(at_least: int) -> int:
     """Smallest power of two that is not below this."""
     return 1 << max(0, at_least - 1).bit_length()

@@ -52,7 +52,8 @@ def run_worker(
     began = time.monotonic()
     killed_before = _oom_kills()
     with _memory_file() as question, _memory_file() as answer, _memory_file() as messages:
-        os.write(question, json.dumps(request).encode())
+        # One clock for all processes of a host: the worker can say what starting it took.
+        os.write(question, json.dumps({**request, "spawned_s": began}).encode())
         os.lseek(question, 0, os.SEEK_SET)
         process = subprocess.Popen(
             command,
@@ -164,17 +165,18 @@ def _describe(code: int, out_of_memory: bool, messages: str) -> str:
         return f"ended with exit code {code}{said}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
     if -code == signal.SIGKILL:
+        # The counter is the host's: it does not say whose limit was reached, nor who was killed.
         why = (
-            "the kernel was out of memory"
+            "out of memory, of the host or of a control group's limit"
             if out_of_memory
-            else "by someone else, or a control group's memory limit"
+            else "by someone else; no kill for want of memory was counted"
         )
         return f"was killed ({name}): {why}{said}"
     return f"crashed ({name}){said}"
 
 
 def _oom_kills() -> int:
-    """Processes the kernel has killed for want of memory since boot, control groups included."""
+    """Processes killed for want of memory since boot, by limits of control groups (v1, v2) too."""
     try:
         text = Path("/proc/vmstat").read_text()
     except OSError:

@@ -2,8 +2,8 @@
 
 Each ``[[sweep]]`` table is a cross product of axes. ``compare`` names the axis whose values are set
 against each other inside a block; the other axes make the blocks. Tables stand in order of
-importance: what a budget cannot pay for is shed from the end. pydantic is imported here and in
-``sweepfile`` only; ``plan`` turns what is checked here into dataclasses.
+importance: what a budget cannot pay for is shed from the end. pydantic is imported here, in
+``sweepfile`` and in ``scenariofile`` only; ``plan`` turns what is checked here into dataclasses.
 """
 
 import re
@@ -161,7 +161,7 @@ class Within(Table):
     most: Size | None = Field(default=None, alias="to", gt=0)
 
 
-SizeChoice = Size | Range | Literal["auto"]
+SizeChoice = Size | Range | Literal["auto", "least"]
 
 
 class KernelChoice(Table):

@@ -202,7 +202,7 @@ def override(
     try:
         flags = Flags.model_validate(given, context={"registry": registry, "folder": None})
     except ValidationError as error:
-        found = [re.sub(r"^\w+", _flag_of, line) for line in faults(error)]
+        found = [_by_flag(line, given) for line in faults(error)]
         raise UsageError("\n  ".join(["wrong flags", *found])) from None
     changed = {key: getattr(flags, key) for key in given}
     sweeps = config.sweep if flags.kernels is None else _with_kernels(config.sweep, flags.kernels)
@@ -226,8 +226,17 @@ def override(
 _FLAGS = {"kernels": "kernel", "sizes": "size", "rounds": "samples"}
 
 
-def _flag_of(match: re.Match[str]) -> str:
-    return "--" + _FLAGS.get(match[0], match[0]).replace("_", "-")
+def _by_flag(fault: str, given: Mapping[str, object]) -> str:
+    """Fault of a flag with the word that the user wrote: ``--kernel scam: unknown kernel ...``."""
+    match = re.match(r"(\w+)(?:\[(\d+)\][^:]*)?", fault)
+    if match is None:
+        return fault
+    key, position = match[1], match[2]
+    flag = "--" + _FLAGS.get(key, key).replace("_", "-")
+    words = _split(given.get(key, ()))
+    if position and isinstance(words, tuple) and int(position) < len(words):
+        flag += f" {words[int(position)]}"
+    return flag + fault[match.end() :]
 
 
 def _with_kernels(sweeps: tuple[Sweep, ...], wanted: tuple[KernelChoice, ...]) -> tuple[Sweep, ...]:

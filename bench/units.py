@@ -46,6 +46,11 @@ def format_size(n_bytes: int) -> str:
     return f"{n_bytes}B"
 
 
+def counted(n: int, what: str) -> str:
+    """``1 thread``, ``2 threads``."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def parse_duration(text: str) -> float:
     """Seconds of ``500ms``, ``5s``, ``2m``, ``1h05m`` or a bare number of seconds."""
     match = _DURATION.match(text)

@@ -58,11 +58,14 @@ def pingpong(cpus: Sequence[int]) -> float | None:
         return None
 
 
-def state(before: float | None, after: float | None) -> str:
-    """Stratum of a sample: ``one`` CPU, ``near``, ``far``, ``moved`` or ``unknown``."""
-    if before is None and after is None:
+def state(before: float | None, after: float | None, cpus: Sequence[int]) -> str:
+    """Stratum of a sample: ``one`` CPU, ``near``, ``far``, ``moved`` or ``unknown``.
+
+    Where several threads run is not known unless all of them are pinned.
+    """
+    if len(cpus) == 1 or (len(set(cpus)) == 1 and cpus[0] >= 0):
         return "one"
-    if before is None or after is None:
+    if before is None or after is None or min(cpus) < 0:
         return "unknown"
     near = before < NEAR_NS, after < NEAR_NS
     return "moved" if near[0] != near[1] else "near" if near[0] else "far"
@@ -75,12 +78,13 @@ def evidence(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a C struct
         "known": row.known_bytes,
         "total": row.total_bytes,
         "wrong_node": row.wrong_node_bytes,
+        "unknown_node": row.unknown_node_bytes,
         "source": native.text(row.source),
     }
 
 
-def actor_report(raw: native.RawRun, mix: Mix, index: int, cpus: Sequence[int]) -> dict[str, Any]:
-    """One actor's result: ``schema.ACTOR_FIELDS``."""
+def actor_report(raw: native.RawRun, mix: Mix, index: int, shared: bool) -> dict[str, Any]:
+    """One actor's result: ``schema.ACTOR_FIELDS``; ``shared``: it has to share a CPU."""
     actor, row = mix.actors[index], raw.actors[index]
     kernel = native.kernel(actor.kernel)
     work = native.work_of(row.work)
@@ -111,7 +115,7 @@ def actor_report(raw: native.RawRun, mix: Mix, index: int, cpus: Sequence[int]) 
         "start_skew_s": (max(t.first_ns for t in threads) - min(t.first_ns for t in threads))
         * 1e-9,
         "stop_skew_s": (max(t.last_ns for t in threads) - min(t.last_ns for t in threads)) * 1e-9,
-        "oversubscribed": len(set(cpus)) < len(cpus) or -1 in cpus,
+        "oversubscribed": shared,
         "steps": sum(thread.steps for thread in threads),
         "step_bins": bins,
         "max_step_s": max(thread.max_step_ns for thread in threads) * 1e-9,
@@ -130,7 +134,7 @@ def actor_report(raw: native.RawRun, mix: Mix, index: int, cpus: Sequence[int]) 
     }
 
 
-def measure(request: dict[str, Any], started: float, imported: float) -> dict[str, Any]:
+def measure(request: dict[str, Any], began: float) -> dict[str, Any]:
     """Run the request's mix and build the response."""
     mix = with_files(parse_mix(request["mix"]), request.get("files", {}))
     place = request["place"]
@@ -149,11 +153,8 @@ def measure(request: dict[str, Any], started: float, imported: float) -> dict[st
     paths = disturbance.PATHS if request.get("probes", True) else ()
     raw = native.run(mix, settings, place, request.get("nodes"), paths)
     after = pingpong(used)
-    actors = [actor_report(raw, mix, i, place[i]) for i in range(len(mix.actors))]
-    # An oversubscribed mix shares CPUs between actors, too.
-    shared = len(set(used)) < len(used)
-    for actor in actors:
-        actor["oversubscribed"] = actor["oversubscribed"] or shared
+    shared = request.get("oversubscribed") or [False] * len(mix.actors)
+    actors = [actor_report(raw, mix, i, shared[i]) for i in range(len(mix.actors))]
     return {
         "schema": SCHEMA,
         "mix": mix_name(mix),
@@ -172,17 +173,17 @@ def measure(request: dict[str, Any], started: float, imported: float) -> dict[st
         "where": {
             "pingpong_before_ns": before,
             "pingpong_after_ns": after,
-            "state": state(before, after),
+            "state": state(before, after, used),
             "adds_per_ns": adds,
         },
         "disturbed": disturbance.deltas(raw.probes, raw.probe_s, used),
         "worker": {
-            "import_s": imported - started,
+            "start_s": began - request.get("spawned_s", began),
             "touch_s": max(row.touch_ns for row in (raw.actors[i] for i in range(len(actors))))
             * 1e-9,
             "fill_s": max(row.fill_ns for row in (raw.actors[i] for i in range(len(actors))))
             * 1e-9,
-            "total_s": time.perf_counter() - started,
+            "total_s": time.monotonic() - request.get("spawned_s", began),
         },
         "pyperf": collect_metadata(),
     }
@@ -200,10 +201,10 @@ def collect_metadata() -> dict[str, Any]:
     }
 
 
-def answer(request: dict[str, Any], started: float, imported: float) -> dict[str, Any]:
+def answer(request: dict[str, Any], began: float) -> dict[str, Any]:
     """Response to a request; what the host cannot give is a skip, what broke a failure."""
     try:
-        return measure(request, started, imported)
+        return measure(request, began)
     except native.RefusedError as refused:
         kind, stage, message = "skip", refused.stage, str(refused)
     except native.RunFailedError as failed:
@@ -236,14 +237,12 @@ def start_anew(request_text: str, needed: dict[str, str]) -> None:
 
 def main() -> int:
     """Answer one request."""
-    started = time.perf_counter()
     native.load()
-    imported = time.perf_counter()
     text = sys.stdin.read()
     request = json.loads(text)
     with contextlib.suppress(PagestormError):  # the run itself will say it better
         start_anew(text, native.environment(parse_mix(request["mix"])))
-    json.dump(answer(request, started, imported), sys.stdout)
+    json.dump(answer(request, time.monotonic()), sys.stdout)
     sys.stdout.write("\n")
     return 0
 

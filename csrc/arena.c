@@ -247,8 +247,9 @@ int ps_place_arrays(ps_place *place, bool map, char *why)
         segment->start = start;
         code = bind(place, segment);
         if (code)
-            return ps_refuse(why, code, "cannot bind memory to node %d: %s", segment->node,
-                             strerror(code));
+            return ps_refuse(
+                why, code, "cannot bind memory to node %d: %s%s", segment->node, strerror(code),
+                code == EPERM ? "; containers forbid it: docker run --cap-add SYS_NICE" : "");
     }
     code = ctx->kernel->memory == PS_CHURN ? reserve_regions(place, why) : 0;
     if (!code)
@@ -295,25 +296,28 @@ void ps_place_touch(ps_place *place, uint32_t thread)
     }
 }
 
-/* Bytes on another node than bound to, from a sample of the segment's pages. */
-static uint64_t wrong_node_bytes(const ps_segment *segment)
+/* Bytes on another node than bound to, and bytes of which that cannot be told (move_pages is
+ * forbidden, as in containers, or a page is not present), from a sample of the segment's pages. */
+static void check_nodes(const ps_segment *segment, ps_evidence *out)
 {
     enum { SAMPLES = 256 };
     void *pages[SAMPLES];
     int status[SAMPLES];
-    uint64_t page = base_page(), n_pages = segment->used_bytes / page;
-    unsigned long n = n_pages < SAMPLES ? n_pages : SAMPLES;
+    uint64_t page = base_page(), n_pages = round_up(segment->used_bytes, page) / page;
+    unsigned long n = n_pages < SAMPLES ? n_pages : SAMPLES, wrong = 0, unknown = 0;
     if (segment->node < 0 || !n)
-        return 0;
+        return;
     for (unsigned long i = 0; i < n; i++)
         pages[i] = segment->start + i * (n_pages / n) * page;
-    if (syscall(SYS_move_pages, 0, n, pages, NULL, status, 0) < 0)
-        return 0;
-    unsigned long wrong = 0;
-    for (unsigned long i = 0; i < n; i++)
-        if (status[i] >= 0 && status[i] != segment->node)
-            wrong++;
-    return segment->used_bytes / n * wrong;
+    bool told = syscall(SYS_move_pages, 0, n, pages, NULL, status, 0) >= 0;
+    for (unsigned long i = 0; i < n; i++) {
+        unknown += !told || status[i] < 0;
+        wrong += told && status[i] >= 0 && status[i] != segment->node;
+    }
+    out->wrong_node_bytes = segment->mapped_bytes / n * wrong;
+    /* All of them exactly: no verdict is made of what is wholly unknown. */
+    out->unknown_node_bytes =
+        unknown == n ? segment->mapped_bytes : segment->mapped_bytes / n * unknown;
 }
 
 static int refuse_evidence(const ps_policy *policy, int code, char *why)
@@ -328,6 +332,7 @@ void ps_evidence_add(ps_evidence *sum, const ps_evidence *one)
     sum->known_bytes += one->known_bytes;
     sum->total_bytes += one->total_bytes;
     sum->wrong_node_bytes += one->wrong_node_bytes;
+    sum->unknown_node_bytes += one->unknown_node_bytes;
     if (one->source[0])
         memcpy(sum->source, one->source, sizeof sum->source);
 }
@@ -344,7 +349,7 @@ int ps_place_evidence(ps_place *place, ps_evidence *out, char *why)
         int code = policy->evidence(policy, segment->start, segment->mapped_bytes, &one);
         if (code)
             return refuse_evidence(policy, code, why);
-        one.wrong_node_bytes = wrong_node_bytes(segment);
+        check_nodes(segment, &one);
         ps_evidence_add(out, &one);
     }
     return 0;
@@ -416,8 +421,10 @@ void ps_place_close(ps_place *place)
             munmap(place->arena.segments[i].start, place->arena.segments[i].mapped_bytes);
     if (place->arena.regions)
         munmap(place->arena.regions, place->arena.regions_bytes);
+    /* Not by way of the actor, which may be gone; no kernel: nothing was opened. */
+    const ps_kernel *kernel = place->ctx.kernel;
     if (place->values)
-        for (uint32_t i = 0; i < place->actor->kernel->n_params; i++)
+        for (uint32_t i = 0; kernel && i < kernel->n_params; i++)
             if (place->values[i].data)
                 munmap((void *)(uintptr_t)place->values[i].data, place->values[i].data_bytes);
     free(place->values);
@@ -456,6 +463,16 @@ int ps_accepts(const ps_actor *actor, char *why)
     int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
     if (!code)
         code = accepts(&place, why);
+    ps_place_close(&place);
+    return code;
+}
+
+int ps_plan_effort(const ps_actor *actor, ps_effort *effort, char *why)
+{
+    ps_place place = {0};
+    why[0] = '\0';
+    int code = ps_place_open(&place, actor, 0, actor->n_threads, why);
+    *effort = code ? (ps_effort){0} : place.ctx.effort;
     ps_place_close(&place);
     return code;
 }

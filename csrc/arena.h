@@ -11,7 +11,7 @@ typedef struct {
 } ps_segment;
 
 typedef struct {
-    ps_segment segments[PS_NODES + 1];
+    ps_segment segments[PS_NODES];
     uint32_t n_segments;
     char *regions; /* churn: reserved address space of all threads, or NULL */
     uint64_t regions_bytes;
@@ -21,7 +21,7 @@ typedef struct {
  * `first` and `n` pick the threads of this address space (all, or one of a split actor). */
 typedef struct {
     ps_ctx ctx;
-    const ps_actor *actor;
+    const ps_actor *actor; /* NULL where only kept arrays are left */
     uint32_t first, n;
     ps_arena arena;
     ps_value *values; /* ctx.values */

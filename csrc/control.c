@@ -89,16 +89,24 @@ static void end(ps_control *control)
 
 int ps_control_fail(ps_control *control, int code, const char *stage, const char *why)
 {
-    uint32_t none = 0;
-    if (atomic_compare_exchange_strong(&control->code, &none, (uint32_t)code)) {
-        snprintf(control->stage, sizeof control->stage, "%s", stage);
-        snprintf(control->why, sizeof control->why, "%s", why);
-    }
+    uint32_t nobody = 0;
+    if (!atomic_compare_exchange_strong(&control->claimed, &nobody, (uint32_t)getpid()))
+        return code; /* the first to fail wakes everyone once its reason can be read */
+    snprintf(control->stage, sizeof control->stage, "%s", stage);
+    snprintf(control->why, sizeof control->why, "%s", why);
+    atomic_store_explicit(&control->code, (uint32_t)code, memory_order_release);
     end(control);
     futex_wake_all(&control->sync.generation);
     for (uint32_t i = 0; i < control->n_actors; i++)
         futex_wake_all(&control->teams[i].barrier.generation);
     return code;
+}
+
+void ps_control_disown(ps_control *control, int process)
+{
+    uint32_t claimant = (uint32_t)process;
+    if (!ps_control_code(control))
+        atomic_compare_exchange_strong(&control->claimed, &claimant, 0);
 }
 
 void ps_control_close(ps_control *control, uint64_t now)
@@ -159,23 +167,21 @@ static bool pool_move(ps_pool_state *pool, uint32_t n, bool put)
     for (;;) {
         if (put ? pool->capacity && tokens + n > pool->capacity : tokens < n)
             return false;
-        if (atomic_compare_exchange_weak_explicit(&pool->tokens, &tokens,
-                                                  put ? tokens + n : tokens - n,
-                                                  memory_order_acq_rel, memory_order_acquire))
+        /* Sequentially consistent: who moves tokens and then sees no waiters was seen by them. */
+        if (atomic_compare_exchange_weak(&pool->tokens, &tokens, put ? tokens + n : tokens - n))
             return true;
     }
 }
 
 static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, bool put,
-                      uint64_t *wait_ns)
+                      uint64_t *waits_since)
 {
     bool through = pool_move(pool, n, put);
     if (!through) {
-        uint64_t start = ps_clock_ns(), now;
-        atomic_fetch_add(&pool->blocked, 1);
+        *waits_since = ps_clock_ns();
         atomic_fetch_add(&pool->waiters, 1);
         for (uint32_t spins = 0; !ps_control_ended(control); spins++) {
-            uint32_t seen = atomic_load_explicit(&pool->tokens, memory_order_acquire);
+            uint32_t seen = atomic_load(&pool->tokens);
             through = pool_move(pool, n, put);
             if (through)
                 break;
@@ -184,28 +190,21 @@ static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, bool
                 continue;
             }
             futex_wait(&pool->tokens, seen, PS_NAP_NS);
-            now = ps_clock_ns();
-            ps_control_try_close(control, now);
+            ps_control_try_close(control, ps_clock_ns());
         }
         atomic_fetch_sub(&pool->waiters, 1);
-        now = ps_clock_ns();
-        *wait_ns += now - start;
-        atomic_fetch_add(&pool->wait_ns, now - start);
     }
-    if (through) {
-        atomic_fetch_add(put ? &pool->puts : &pool->takes, 1);
-        if (atomic_load(&pool->waiters))
-            futex_wake_all(&pool->tokens);
-    }
+    if (through && atomic_load(&pool->waiters))
+        futex_wake_all(&pool->tokens);
     return through;
 }
 
-bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *wait_ns)
+bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since)
 {
-    return pool_wait(control, pool, n, false, wait_ns);
+    return pool_wait(control, pool, n, false, waits_since);
 }
 
-bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *wait_ns)
+bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since)
 {
-    return pool_wait(control, pool, n, true, wait_ns);
+    return pool_wait(control, pool, n, true, waits_since);
 }

@@ -25,7 +25,7 @@ typedef struct {
     _Alignas(64) _Atomic uint32_t tokens;
     uint32_t capacity; /* 0: unbounded */
     _Atomic uint32_t waiters;
-    _Atomic uint64_t wait_ns, takes, puts, blocked;
+    _Atomic uint64_t wait_ns, takes, puts, blocked; /* as in ps_pool_result */
 } ps_pool_state;
 
 /* Joined actors: what the leader tells the team, and the pass log. */
@@ -48,7 +48,10 @@ typedef struct {
 } ps_report;
 
 typedef struct {
-    _Atomic uint32_t code; /* first error of any thread; 0: none */
+    /* First error of any thread; 0: none. Whoever stored its process in `claimed` writes why and
+     * stage, then code: they are whole once code is seen. */
+    _Atomic uint32_t code;
+    _Atomic uint32_t claimed;
     char why[PS_WHY];
     char stage[16];
 
@@ -78,6 +81,8 @@ void ps_control_free(ps_control *control);
 
 /* Record the first error and wake everyone. Returns code. */
 int ps_control_fail(ps_control *control, int code, const char *stage, const char *why);
+/* A process that died cannot finish what it was recording: another error may take its place. */
+void ps_control_disown(ps_control *control, int process);
 static inline int ps_control_code(ps_control *control)
 {
     return (int)atomic_load_explicit(&control->code, memory_order_acquire);
@@ -101,8 +106,9 @@ int ps_barrier_wait_idle(ps_control *control, ps_barrier *barrier, void (*idle)(
 /* Sleep until the run ends, at most `ns`. */
 void ps_control_nap(ps_control *control, uint64_t ns);
 
-/* Take or put tokens; waits. false where the run ended first. wait_ns adds the time waited. */
-bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *wait_ns);
-bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *wait_ns);
+/* Take or put tokens; waits. false where the run ended first. *waits_since: when the wait began,
+ * unchanged where it went through at once. Counts nothing. */
+bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since);
+bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since);
 
 #endif

@@ -22,8 +22,8 @@ typedef struct {
 } ps_process;
 
 typedef struct {
-    const ps_mix *mix;
-    uint32_t n_actors; /* mix may be gone when kept arrays are released */
+    const ps_mix *mix; /* NULL where only kept arrays are left */
+    uint32_t n_actors;
     ps_control *control;
     ps_process *processes;
     uint32_t n_processes;
@@ -188,6 +188,7 @@ static void look_after(void *argument)
         int status;
         if (run->processes[p].pid <= 0 || waitpid(run->processes[p].pid, &status, WNOHANG) <= 0)
             continue;
+        ps_control_disown(run->control, run->processes[p].pid);
         run->processes[p].pid = -1;
         if (WIFSIGNALED(status)) {
             char why[PS_WHY];
@@ -411,15 +412,23 @@ static int fork_processes(ps_run_state *run)
     return 0;
 }
 
+/* Processes end by themselves, or after an error by force: its reason is whole by then. */
 static void reap(ps_run_state *run)
 {
-    bool failed = ps_control_code(run->control) != 0;
-    for (uint32_t p = 0; p < run->n_processes; p++) {
-        if (run->processes[p].pid <= 0)
-            continue;
-        if (failed)
-            kill(run->processes[p].pid, SIGKILL);
-        waitpid(run->processes[p].pid, NULL, 0);
+    const struct timespec pause = {.tv_nsec = 200000};
+    for (;;) {
+        look_after(run);
+        bool failed = ps_control_code(run->control) != 0, any = false;
+        for (uint32_t p = 0; p < run->n_processes; p++) {
+            if (run->processes[p].pid <= 0)
+                continue;
+            any = true;
+            if (failed)
+                kill(run->processes[p].pid, SIGKILL);
+        }
+        if (!any)
+            return;
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -517,6 +526,9 @@ int ps_run(const ps_mix *mix, ps_result *result)
     ps_control_free(run->control);
     run->control = NULL;
     if (mix->keep && !result->code) {
+        run->mix = NULL; /* the caller's: may be gone by the time of ps_release() */
+        for (uint32_t a = 0; a < run->n_actors; a++)
+            run->places[a].actor = NULL;
         result->kept = run; /* and the places with it */
         return 0;
     }

@@ -84,3 +84,15 @@ void ps_backing_of(const void *start, uint64_t bytes, ps_backing *out)
         return;
     *out = (ps_backing){.small = sums.small, .huge = sums.huge + sums.hugetlb, .source = "smaps"};
 }
+
+void ps_evidence_of(const void *start, uint64_t bytes, bool huge, ps_evidence *out)
+{
+    ps_backing backing;
+    ps_backing_of(start, bytes, &backing);
+    *out = (ps_evidence){
+        .matching_bytes = huge ? backing.huge : backing.small,
+        .known_bytes = backing.small + backing.huge + backing.zero,
+        .total_bytes = bytes,
+    };
+    snprintf(out->source, sizeof(out->source), "%s", backing.source);
+}

@@ -91,6 +91,8 @@ typedef struct {
 } ps_backing;
 /* PAGEMAP_SCAN, or smaps where the kernel has none. Never fails: all zero with source "". */
 void ps_backing_of(const void *start, uint64_t bytes, ps_backing *out);
+/* Evidence of a policy that promises memory mapped by entries of PMD size, or by smaller ones. */
+void ps_evidence_of(const void *start, uint64_t bytes, bool huge, ps_evidence *out);
 /* Exact for any range. ENOTSUP before Linux 6.7; other errno where /proc hides the file. */
 int ps_pagemap_scan(const void *start, uint64_t bytes, ps_backing *out);
 

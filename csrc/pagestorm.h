@@ -26,7 +26,7 @@
 #define PS_STAGES 8 /* stages of a team pass, at most */
 #define PS_WORDS 16 /* private words of a kernel (per actor) and of a thread */
 #define PS_BINS 640 /* step-time histogram: 16 bins an octave from 1 ns on, last bin open */
-#define PS_NODES 64 /* NUMA nodes of an arena, at most */
+#define PS_NODES 64 /* segments of an arena, at most: NUMA nodes, and one that they share */
 
 /* cffi: begin */
 
@@ -87,6 +87,14 @@ typedef struct {
     uint64_t chunk_bytes; /* churn: what one mapping holds; 0 for arena kernels */
 } ps_work;
 
+/* Roughly what a pass takes, for plans: known from parameters and sizes, before there is any data.
+ * Of one thread (sliced) or of all threads together (team), as ps_work. */
+typedef struct {
+    uint64_t ops; /* 0: a pass streams its memory once, and no more is to be said */
+    double op_ns; /* computing, on a current core at its usual clock */
+    double op_waits; /* times the latency of memory: 1 where an op waits for the one before */
+} ps_effort;
+
 typedef struct {
     const char *name;
     const char *summary; /* formula or one line */
@@ -103,8 +111,8 @@ typedef struct {
     int memory; /* ps_memory */
     bool paces_inside; /* calls ps_pace() every 4 KiB itself; else the engine, per step */
     /* Sizes from ctx->values, size_bytes and n_threads: bytes[i] of array i, per thread or per
-     * actor by its extent. May set ctx->words. All arrays, with 4 KiB of padding each, fit
-     * size_bytes. EINVAL with a reason where the parameters cannot be met. */
+     * actor by its extent. May set ctx->words and ctx->effort. All arrays, with 4 KiB of padding
+     * each, fit size_bytes. EINVAL with a reason where the parameters cannot be met. */
     int (*layout)(ps_ctx *ctx, uint64_t *bytes, char *why);
     /* Thread's share of every array, written in address order; contents are a function of seed and
      * element index alone. Called by the owning thread. NULL: nothing to fill. */
@@ -127,8 +135,10 @@ typedef struct {
 typedef struct {
     uint64_t matching_bytes; /* of known, as the policy promises */
     uint64_t known_bytes; /* of total, what the source could tell */
-    uint64_t total_bytes; /* touched bytes */
-    uint64_t wrong_node_bytes; /* of known pages sampled by move_pages, scaled; 0 on one node */
+    uint64_t total_bytes; /* mapped for the arrays; churn: held, or touched in the window */
+    /* Of memory bound to a node, from pages sampled by move_pages, scaled; 0 where none is bound.
+     * On another node; on one that could not be told. */
+    uint64_t wrong_node_bytes, unknown_node_bytes;
     char source[32]; /* "pagemap_scan", "smaps", "kpageflags", "minflt", "" */
 } ps_evidence;
 
@@ -192,7 +202,9 @@ typedef struct {
     uint32_t n_pools;
     uint64_t window_ns;
     uint64_t warm_ns; /* run under full load before the window opens */
-    uint32_t min_passes; /* whole passes every measured actor makes in the window */
+    /* Every measured actor makes so many in the window: steps of so many, or, where threads join,
+     * ends of so many, of which the first may have begun before. */
+    uint32_t min_passes;
     uint32_t fixed_passes; /* not 0: no window; exactly so many passes each, then stop */
     uint64_t deadline_ns; /* from the opening of the window */
     bool keep; /* leave arrays mapped until ps_release(): for tests */
@@ -208,11 +220,11 @@ typedef struct {
     uint32_t actor, thread;
     int32_t cpu_before, cpu_after; /* where it ran at the edges of the window */
     double steps; /* in the window, straddling steps pro rata */
-    uint64_t passes; /* whole ones in the window */
+    uint64_t passes; /* begun and ended in the window; where threads join, thread 0 counts them */
     uint64_t first_ns, last_ns; /* first and last activity in the window, from its opening */
     uint64_t step_ns; /* time inside steps, in the window */
     uint64_t rest_ns, wait_ns, courtesy_ns;
-    uint64_t acquisitions; /* pool operations that went through */
+    uint64_t acquisitions; /* pool operations that went through in the window */
     uint64_t minor_faults, major_faults, switches, forced_switches;
     uint64_t touched_bytes; /* churn: bytes first touched in the window */
     uint64_t phase_ns[4];
@@ -231,6 +243,8 @@ typedef struct {
     uint32_t first_thread; /* index of its n_threads rows in ps_result.threads */
 } ps_actor_result;
 
+/* Of the window: time waited in it by all threads; takes and puts that went through in it; waits
+ * that lay in it, wholly or in part. */
 typedef struct {
     uint64_t wait_ns, takes, puts, blocked;
 } ps_pool_result;
@@ -265,6 +279,8 @@ void ps_release(void *kept);
 int ps_plan_actor(const ps_actor *actor, uint64_t *used, uint64_t *mapped, uint32_t *n_nodes,
                   char *why);
 int ps_accepts(const ps_actor *actor, char *why);
+/* What a pass of this actor would take, as the kernel estimates it; all 0: as long as streaming. */
+int ps_plan_effort(const ps_actor *actor, ps_effort *effort, char *why);
 /* What the process that runs this actor must be started with, as ps_kernel.environment says it. */
 int ps_environment(const ps_actor *actor, char *out, char *why);
 
@@ -324,6 +340,7 @@ struct ps_ctx {
     uint64_t bytes[PS_ARRAYS]; /* as laid out */
     uint64_t live_bytes; /* churn: what a thread holds at most at once, set by layout(); 0: all of
                             arrays[0], which may be longer: addresses cost nothing */
+    ps_effort effort; /* set by layout(); all 0: a pass takes as long as streaming the memory */
     uint64_t words[PS_WORDS]; /* the kernel's own, set by layout() or fill() of thread 0 */
     double pace_bytes_per_s;
     ps_thread *threads; /* n_threads; in a split actor the others alias one's own */

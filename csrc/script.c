@@ -18,16 +18,22 @@ static void rest(ps_worker *worker, uint64_t ns)
 static bool move_tokens(ps_worker *worker, const ps_op *op)
 {
     ps_pool_state *pool = &worker->control->pools[op->pool];
-    uint64_t waited = 0;
+    bool takes = op->kind == PS_OP_TAKE;
+    uint64_t waits_since = 0;
     ps_set_active(worker, false);
-    bool through = op->kind == PS_OP_TAKE
-                       ? ps_pool_take(worker->control, pool, (uint32_t)op->amount, &waited)
-                       : ps_pool_put(worker->control, pool, (uint32_t)op->amount, &waited);
-    uint64_t now = ps_clock_ns();
-    if (waited)
-        ps_count_idle(worker, now - waited, now, &worker->result->wait_ns);
-    if (through && worker->opened)
+    bool through = takes ? ps_pool_take(worker->control, pool, (uint32_t)op->amount, &waits_since)
+                         : ps_pool_put(worker->control, pool, (uint32_t)op->amount, &waits_since);
+    uint64_t now = ps_clock_ns(), waited = 0;
+    if (waits_since)
+        waited = ps_count_idle(worker, waits_since, now, &worker->result->wait_ns);
+    if (waited) {
+        atomic_fetch_add_explicit(&pool->blocked, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&pool->wait_ns, waited, memory_order_relaxed);
+    }
+    if (through && ps_in_window(worker, now)) {
         worker->result->acquisitions++;
+        atomic_fetch_add_explicit(takes ? &pool->takes : &pool->puts, 1, memory_order_relaxed);
+    }
     return through;
 }
 
@@ -42,22 +48,12 @@ static bool passes(ps_worker *worker, uint64_t n)
     return true;
 }
 
-/* Fixed work: so many passes, whatever the script says. */
-static void run_fixed(ps_worker *worker)
-{
-    passes(worker, worker->mix->fixed_passes);
-}
-
-void ps_script_run(ps_worker *worker)
+static void loop(ps_worker *worker)
 {
     const ps_actor *actor = &worker->mix->actors[worker->actor];
     static const ps_op endless = {.kind = PS_OP_PASSES, .amount = 1};
     const ps_op *ops = actor->n_ops ? actor->script : &endless;
     uint32_t n_ops = actor->n_ops ? actor->n_ops : 1;
-    if (worker->mix->fixed_passes) {
-        run_fixed(worker);
-        return;
-    }
     for (uint32_t i = 0; !ps_control_ended(worker->control); i = (i + 1) % n_ops) {
         const ps_op *op = &ops[i];
         bool going = true;
@@ -70,5 +66,14 @@ void ps_script_run(ps_worker *worker)
         if (!going)
             break;
     }
+}
+
+void ps_script_run(ps_worker *worker)
+{
+    /* Fixed work: so many passes, whatever the script says. */
+    if (worker->mix->fixed_passes)
+        passes(worker, worker->mix->fixed_passes);
+    else
+        loop(worker);
     ps_set_active(worker, false);
 }

@@ -84,9 +84,19 @@ static uint64_t inside(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
     return to - from;
 }
 
-void ps_count_idle(ps_worker *worker, uint64_t start_ns, uint64_t end_ns, uint64_t *sum)
+uint64_t ps_count_idle(ps_worker *worker, uint64_t start_ns, uint64_t end_ns, uint64_t *sum)
 {
-    *sum += inside(worker, start_ns, end_ns);
+    uint64_t counted = inside(worker, start_ns, end_ns);
+    *sum += counted;
+    return counted;
+}
+
+bool ps_in_window(const ps_worker *worker, uint64_t now_ns)
+{
+    ps_control *control = worker->control;
+    uint64_t open = atomic_load_explicit(&control->open_ns, memory_order_acquire);
+    uint64_t close = atomic_load_explicit(&control->close_ns, memory_order_acquire);
+    return worker->counting && open && now_ns > open && (!close || now_ns <= close);
 }
 
 static void count_step(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
@@ -175,6 +185,7 @@ static void give_way(ps_worker *worker)
     if (courtesy == PS_PROCEED || !higher_active(worker))
         return;
     uint64_t start = ps_clock_ns(), now;
+    bool was_active = worker->active;
     if (courtesy == PS_YIELD) {
         sched_yield();
         now = ps_clock_ns();
@@ -186,7 +197,8 @@ static void give_way(ps_worker *worker)
             now = ps_clock_ns();
             ps_control_try_close(worker->control, now);
         } while (!ps_control_ended(worker->control) && higher_active(worker));
-        ps_set_active(worker, true);
+        /* Not so for those that follow a leader, nor while warming up. */
+        ps_set_active(worker, was_active);
     }
     ps_count_idle(worker, start, now, &worker->result->courtesy_ns);
 }
@@ -234,11 +246,20 @@ static bool sweep(ps_worker *worker)
     return true;
 }
 
+/* A pass of this thread that came to its end. */
+static void count_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
+{
+    uint64_t open = atomic_load_explicit(&worker->control->open_ns, memory_order_acquire);
+    if (start_ns >= open && ps_in_window(worker, end_ns))
+        worker->result->passes++;
+}
+
 bool ps_pass_alone(ps_worker *worker)
 {
+    uint64_t start = ps_clock_ns();
     bool whole = sweep(worker);
     if (whole && worker->opened) {
-        worker->result->passes++;
+        count_pass(worker, start, worker->last_end_ns);
         if (worker->result->steps >=
             (double)worker->mix->min_passes * (double)work_of(worker)->n_steps)
             satisfy(worker);
@@ -282,16 +303,14 @@ static void log_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
 {
     ps_control *control = worker->control;
     ps_team *team = &control->teams[worker->actor];
-    uint64_t open = atomic_load_explicit(&control->open_ns, memory_order_acquire);
-    uint64_t close = atomic_load_explicit(&control->close_ns, memory_order_acquire);
-    if (open && end_ns > open && (!close || end_ns <= close)) {
+    if (ps_in_window(worker, end_ns)) {
         if (!team->counted)
             /* Fixed work starts with its first pass; a window with the pass that straddles it. */
             team->base_ns = control->fixed ? start_ns : team->last_end_ns;
         team->counted++;
         team->counted_end_ns = end_ns;
         team->active_ns += end_ns - start_ns;
-        worker->result->passes++;
+        count_pass(worker, start_ns, end_ns);
         if (team->counted >= worker->mix->min_passes)
             satisfy(worker);
     }

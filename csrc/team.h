@@ -40,9 +40,13 @@ void ps_script_run(ps_worker *worker);
 bool ps_pass_alone(ps_worker *worker);
 /* The leader's pass: releases the team, takes part and joins. */
 bool ps_pass_lead(ps_worker *worker);
-/* Count an interval that was not a step (rest, wait, courtesy) into *sum, clipped to the window. */
-void ps_count_idle(ps_worker *worker, uint64_t start_ns, uint64_t end_ns, uint64_t *sum);
-/* Declare the actor busy or idle to those that give way to it. */
+/* Count an interval that was not a step (rest, wait, courtesy) into *sum, clipped to the window.
+ * Returns what it added. */
+uint64_t ps_count_idle(ps_worker *worker, uint64_t start_ns, uint64_t end_ns, uint64_t *sum);
+/* Whether something of this thread that ended at now_ns ended in the window. */
+bool ps_in_window(const ps_worker *worker, uint64_t now_ns);
+/* Declare the actor busy or idle to those that give way to it. Of threads that join, the leader
+ * stands for all: it is in every pass from before its start to after its end. */
 void ps_set_active(ps_worker *worker, bool active);
 
 #endif

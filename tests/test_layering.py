@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 # analysis runs where there is no extension: all it may import from bench.
 FOR_ANALYSIS = {
@@ -23,9 +25,10 @@ def imports(path, top_level_only=False):
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module:
+                yield node.module
+            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
 
 
 def modules(folder):
@@ -40,11 +43,44 @@ def test_bench_init_imports_nothing():
     assert list(imports(ROOT / "bench" / "__init__.py")) == []
 
 
-def test_only_native_imports_the_extension():
-    found = [p.name for p in modules("bench") if "bench._native" in set(imports(p))]
-    assert found == []
-    text = (ROOT / "bench" / "native.py").read_text(encoding="utf-8")
-    assert '"bench._native"' in text
+def names_the_extension(path):
+    """Whether a file imports the extension, or has its name in a string that is no docstring.
+
+    The name is what ``importlib.import_module`` and the like need.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+    ]
+    return any("_native" in name.split(".") for name in [*imports(path), *strings])
+
+
+def test_only_one_file_imports_the_extension():
+    found = [path for path in modules("bench") + modules("analysis") if names_the_extension(path)]
+    assert found == [ROOT / "bench" / "extension.py"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import bench._native",
+        "from bench import _native",
+        "from bench._native import lib",
+        "from . import _native",
+        "import importlib\nimportlib.import_module('bench._native')",
+        "import importlib\nimportlib.import_module('._native', 'bench')",
+        "__import__('bench._native')",
+    ],
+)
+def test_every_way_to_import_the_extension_is_noticed(code, tmp_path):
+    path = tmp_path / "one.py"
+    path.write_text(code)
+    assert names_the_extension(path)
+    path.write_text('"""Not bench._native itself."""')
+    assert not names_the_extension(path)
 
 
 def test_analysis_imports_only_the_formats_of_bench():

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 from bench.blocks import Plan, Skip
 from bench.commands._session import dump_json
 from bench.mix import mix_name
-from bench.units import format_duration, format_size
+from bench.units import counted, format_duration, format_size
 
 
 def show(plan: Plan, stream: TextIO, as_json: bool) -> None:
@@ -18,7 +18,7 @@ def show(plan: Plan, stream: TextIO, as_json: bool) -> None:
     for block in plan.blocks:
         settings = block.settings
         stream.write(
-            f"{block.question}: {len(block.entries)} cases, window"
+            f"{block.question}: {counted(len(block.entries), 'case')}, window"
             f" {format_duration(settings.window_s)}, {format_duration(block.estimate_s)} a round\n"
         )
         for entry in block.entries:
@@ -32,7 +32,7 @@ def show(plan: Plan, stream: TextIO, as_json: bool) -> None:
         stream.write(f"{_gib(plan.memory_bytes)} of memory at most\n")
         return
     stream.write(
-        f"{samples} samples in {plan.rounds} rounds of {len(plan.blocks)} blocks;"
+        f"{samples} samples in {plan.rounds} rounds of {counted(len(plan.blocks), 'block')};"
         f" about {format_duration(plan.estimate_s)}, {_gib(plan.memory_bytes)} of memory at most\n"
     )
 

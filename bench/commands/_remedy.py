@@ -57,6 +57,7 @@ def begin(folder: Path, request: Request, as_json: bool, command: Sequence[str] 
         name="remedy",
         command=command,
         announcement=f"every actor alone, about {format_duration(first.plan.estimate_s)}",
+        reserve=_missing_pages(first.plan, planner) if request.reserve else {},
     )
     if (folder / "plan.toml").exists() or (folder / ALONE / "plan.toml").exists():
         raise UsageError(
@@ -75,8 +76,14 @@ def go_on(folder: Path, as_json: bool, command: Sequence[str] = WORKER) -> int:
                 f"{folder} is not a run of remedy", f"{program_name()} run --resume {folder}"
             )
         session.command = command
+        if session.options["remedy"]["reserve"]:
+            planner, _ = _request_of(folder).planner()
+            session.reserve = _missing_pages(session.plan, planner)
         return _main(session)
     session = open_session(str(folder / ALONE), as_json)
+    request = Request.from_plain(session.options["request"], session.plan.blocks[0].entries[0].mix)
+    if request.reserve:
+        session.reserve = _missing_pages(session.plan, request.planner()[0])
     session.tables, session.name, session.command = False, "remedy", command
     return _after_solo(folder, session, as_json)
 
@@ -93,14 +100,13 @@ def _after_solo(folder: Path, session: Session, as_json: bool) -> int:
 
 def main_session(folder: Path, as_json: bool) -> Session:
     """Plan the trial of a folder whose actors were all measured alone."""
-    plan, options = read_plan(folder / ALONE)
+    _, options = read_plan(folder / ALONE)
     state = read_state(folder / ALONE)
-    (block,) = plan.blocks
-    request = Request.from_plain(options["request"], block.entries[0].mix)
+    request = _request_of(folder)
     planner, setting = request.planner()
     rows = rows_of(state)
     walls = [wall for walls in state.walls.values() for wall in walls]
-    pass_s = _busy_s(state, request.scenario.mix)
+    pass_s = _busy_s(state, request.scenario.mix, options["measured"]["own"])
     baseline = mix_name(request.scenario.mix)
     own_walls = state.walls.get((SOLO, baseline))
     if not own_walls:
@@ -121,7 +127,30 @@ def main_session(folder: Path, as_json: bool) -> Session:
         request.seed,
     )
     spec = _spec(request, made, budget_s, rows, options["measured"], planner)
-    return Session(folder, made.plan, spec, as_json=as_json, tables=False, name="remedy")
+    return Session(
+        folder,
+        made.plan,
+        spec,
+        as_json=as_json,
+        tables=False,
+        name="remedy",
+        reserve=_missing_pages(made.plan, planner) if request.reserve else {},
+    )
+
+
+def _request_of(folder: Path) -> Request:
+    """Request of a folder that was begun."""
+    plan, options = read_plan(folder / ALONE)
+    return Request.from_plain(options["request"], plan.blocks[0].entries[0].mix)
+
+
+def _missing_pages(plan: Plan, planner: MixPlanner) -> dict[int, int]:
+    """Huge pages that a plan needs beyond those the pools have."""
+    from bench.hugepages import shortfall
+    from bench.plan import pool_need
+    from bench.resources import read_resources
+
+    return shortfall(pool_need(plan, read_resources(), planner.registry))
 
 
 def _spec(
@@ -151,10 +180,10 @@ def _spec(
     predictions = {}
     for name, treated in made.mixes.items():
         parts = made.parts[name]
-        for part in parts:
-            # A pair changes actors as its page policy alone does.
-            if part in changed and name not in changed:
-                changed[name] = changed[part]
+        own = [changed.get(part, {}) for part in parts]
+        if len(parts) > 1 and not set.intersection(*map(set, own)):
+            # A pair changes every actor as one of its parts does.
+            changed[name] = {i: mix for part in own for i, mix in part.items()}
         found = forecast.predict(name, treated, planner.estimator.placement(treated).cpus)
         kept = {k: v for k, v in plain(found).items() if v not in (None, "", {})}
         predictions[name] = kept
@@ -179,9 +208,11 @@ def _spec(
             "before": forecast.before(),
             "alone": forecast.speed_in_mix(usual),
             "budget_s": budget_s,
+            "dead_band": request.dead_band,
             "pilot_rounds": PILOT_ROUNDS,
             "most_rounds": request.samples or 60,
             "most_pairs": made.most_pairs,
+            "reserve": request.reserve,
         },
     }
 
@@ -196,13 +227,22 @@ def _told(skips: Sequence[Skip]) -> list[dict[str, str]]:
     return [asdict(skip) for skip in skips]
 
 
-def _busy_s(state: State, mix: Mix) -> list[float]:
-    """Median seconds each actor of a mix is busy in a pass: rests and waits left out."""
-    name = mix_name(mix)
-    lines = [line for lines in state.samples.values() for line in lines if line["mix"] == name]
+def _busy_s(state: State, mix: Mix, own: Sequence[str]) -> list[float]:
+    """Median seconds each actor of a mix is busy in a pass: rests and waits left out.
+
+    Where it shares its CPUs the time it waits for them is not its own: then the time it takes
+    alone, of the mixes ``own``.
+    """
+    lines: dict[str, list[Any]] = {}
+    for samples in state.samples.values():
+        for line in samples:
+            lines.setdefault(line["mix"], []).append(line)
     busy = []
-    for i in range(len(mix.actors)):
-        values = sorted(line["actors"][i]["active_s"] for line in lines)
+    for i, alone in enumerate(own):
+        in_mix = [line["actors"][i] for line in lines.get(mix_name(mix), [])]
+        if any(actor["oversubscribed"] for actor in in_mix) and alone in lines:
+            in_mix = [line["actors"][0] for line in lines[alone]]
+        values = sorted(actor["active_s"] for actor in in_mix)
         busy.append(values[len(values) // 2] if values else 0.0)
     return busy
 

@@ -35,6 +35,8 @@ class Request:
     max_memory: int | None = None
     samples: int | None = None
     accept_unknown: bool = False
+    reserve: bool = False
+    """Huge pages that are missing are added while it runs."""
 
     @classmethod
     def of(cls, args: argparse.Namespace, budget: str) -> "Request":
@@ -69,6 +71,7 @@ class Request:
             parse_size(args.max_memory) if args.max_memory else None,
             args.samples,
             args.accept_unknown,
+            args.reserve_hugepages,
         )
 
     def plain(self) -> dict[str, Any]:
@@ -85,6 +88,7 @@ class Request:
             "max_memory": self.max_memory or 0,
             "samples": self.samples or 0,
             "accept_unknown": self.accept_unknown,
+            "reserve": self.reserve,
         }
 
     @classmethod
@@ -102,6 +106,7 @@ class Request:
             data["max_memory"] or None,
             data["samples"] or None,
             data["accept_unknown"],
+            data["reserve"],
         )
 
     # ---- what it comes to -----------------------------------------------------------------------
@@ -113,8 +118,8 @@ class Request:
         from bench.resources import read_resources
 
         resources = read_resources()
-        planner = MixPlanner(native, resources, known_probe(), self.max_memory)
-        return planner, Setting(native, resources, self.policies)
+        planner = MixPlanner(native, resources, known_probe(), self.max_memory, self.reserve)
+        return planner, Setting(native, planner.resources, self.policies, planner.unavailable)
 
     def singles(self, setting: Setting) -> dict[str, tuple[Choices, Treated]]:
         """Remedies to try, and what they make of the mix."""

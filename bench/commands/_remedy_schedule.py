@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bench.blocks import Block, Plan
+from bench.blocks import Block, Entry, Plan
 from bench.journal import State
 from bench.mix import mix_name
 from bench.remedyplan import PAIRS, PILOT, SPIN, VERDICT
@@ -77,7 +77,9 @@ class Stages:
         if spinners:
             block = self.part(SPIN, [self.spec.spin[""], *spinners])
             left = self._left(block, self._spin_rounds(choice.rounds), state)
-            if left and not self._out_of_time(block, state):
+            # Too few rounds of spinners tell nothing: then the cause stays unknown.
+            least = max(1, self.spec.pilot_rounds - state.next_round(SPIN))
+            if left and not self._out_of_time(block, state, least, keep=0):
                 todo.append((block, left))
         return todo
 
@@ -128,11 +130,20 @@ class Stages:
     def _spin_rounds(self, rounds: int) -> int:
         return max(self.spec.pilot_rounds, rounds)
 
-    def _out_of_time(self, block: Block, state: State) -> bool:
-        """Whether another round would exceed the budget; never before there is an interval."""
+    def _out_of_time(
+        self, block: Block, state: State, rounds: int = 1, keep: int | None = None
+    ) -> bool:
+        """Whether so many more rounds would exceed the budget.
+
+        The first ``keep`` rounds are run in any case: without them there is no interval.
+        """
         closed = state.next_round(block.id)
-        if closed < self.spec.pilot_rounds or self._before_s is None:
+        keep = self.spec.pilot_rounds if keep is None else keep
+        if closed < keep or self._before_s is None:
             return False
-        walls = [state.walls.get((block.id, mix_name(e.mix)), [0.0]) for e in block.entries]
-        next_s = sum(sorted(own)[len(own) // 2] for own in walls)
+        next_s = rounds * sum(self._expected_s(block, entry, state) for entry in block.entries)
         return self._before_s + time.monotonic() - self._started + next_s > self.spec.budget_s
+
+    def _expected_s(self, block: Block, entry: Entry, state: State) -> float:
+        walls = sorted(state.walls.get((block.id, mix_name(entry.mix)), []))
+        return walls[len(walls) // 2] if walls else entry.estimate_s

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +12,18 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from bench.blocks import Plan
-from bench.cli import program_name
-from bench.errors import UsageError
+from bench.cli import command_names, program_name, python_name
+from bench.errors import NoSpaceError, UsageError
 from bench.journal import Journal, State, replace_file
 from bench.planfile import read_plan, write_plan
 from bench.progress import Remaining, Reporter
 from bench.results import Selection, Stages, write_pyperf
-from bench.runner import NextBlock, Runner, check_blocks, in_rounds, now
-from bench.schema import HOST, JOURNAL, SCHEMA
+from bench.rounds import with_extra_rounds
+from bench.runner import NextBlock, Runner, check_blocks, now
+from bench.schema import HOST, JOURNAL, PLAN, SCHEMA
 from bench.spawn import WORKER
 from bench.stop import Stop
-from bench.units import format_duration
+from bench.units import counted, format_duration
 
 INTERRUPTED = 130
 
@@ -61,10 +63,26 @@ class Session:
         if not self.resumed and (self.folder / JOURNAL).exists():
             raise UsageError(
                 f"{self.folder} holds a run already",
-                f"continue it with {program_name()} {self.name} --resume {self.folder}, or choose"
-                " another -o",
+                f"continue it with {self.resume_command}, or choose another -o",
             )
-        with Journal(self.folder) as journal, Stop() as stop:
+        try:
+            return self._run(facts)
+        except NoSpaceError as error:
+            if not (self.folder / PLAN).exists():
+                raise
+            raise NoSpaceError(
+                str(error), f"{error.remedy}, then continue with {self.resume_command}"
+            ) from error
+
+    @property
+    def resume_command(self) -> str:
+        """How to go on with it."""
+        flag = " --reserve-hugepages" if self.options.get("reserve_hugepages") else ""
+        return f"{program_name()} {self.name} --resume {shlex.quote(str(self.folder))}{flag}"
+
+    def _run(self, facts: Any) -> int:  # noqa: ANN401 - HostFacts, imported late
+        # Pages first: where they cannot be had, no folder is left behind.
+        with Stop() as stop, _reserved(self.reserve), Journal(self.folder) as journal:
             if self.resumed:
                 check_same_host(journal.state, self.folder, self.plan, facts)
             else:
@@ -83,23 +101,28 @@ class Session:
                     "resumed": self.resumed,
                 }
             )
-            with _reserved(self.reserve):
-                self._measure(journal, stop)
+            self._measure(journal, stop)
             return self._close(journal.state)
 
     def _measure(self, journal: Journal, stop: Stop) -> None:
         blocks = self.plan.blocks
         reporter = Reporter(sys.stderr, blocks, self.plan.rounds, self._after_round, self.remaining)
-        samples = self.plan.rounds * sum(len(block.entries) for block in blocks)
-        announcement = self.announcement or (
-            f"{samples} samples in {self.plan.rounds} rounds of {len(blocks)} blocks, about"
-            f" {format_duration(self.plan.estimate_s)}"
-        )
-        reporter.message(f"{announcement}; results go to {self.folder}")
+        schedule = self.next_block or with_extra_rounds(blocks, self.plan.rounds, self.plan.seed)
+        # A schedule of the command's own may not be asked twice.
+        if not self.next_block and schedule(journal.state) is None:
+            reporter.message(f"nothing is left to measure in {self.folder}")
+        else:
+            samples = self.plan.rounds * sum(len(block.entries) for block in blocks)
+            announcement = self.announcement or (
+                f"{samples} samples in {self.plan.rounds} rounds of"
+                f" {counted(len(blocks), 'block')}, about"
+                f" {format_duration(self.plan.estimate_s)}"
+            )
+            reporter.message(f"{announcement}; results go to {self.folder}")
         runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
         if self.budget_s is not None:
             runner.budget_s = self.budget_s
-        schedule = self.next_block or in_rounds(blocks, self.plan.rounds, self.plan.seed)
+        runner.planned_rounds = None if self.next_block else self.plan.rounds
         reporter.start()
         try:
             self.status = runner.run(schedule)
@@ -119,7 +142,10 @@ class Session:
     def _close(self, state: State) -> int:
         chosen = self._save(state)
         if self.status == "interrupted":
-            sys.stderr.write("interrupted; what is known so far:\n")
+            told = (
+                "; what is known so far:" if self.tables else f": go on with {self.resume_command}"
+            )
+            sys.stderr.write(f"interrupted{told}\n")
         if not self.tables:
             pass
         elif self.as_json:
@@ -224,7 +250,13 @@ def make_report(folder: Path, options: Mapping[str, Any]) -> Any:  # noqa: ANN40
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from analysis import load, report
 
-    return report.build(load.load(folder), program_name(), options)
+    return report.build(
+        load.load(folder),
+        program_name(),
+        options,
+        python=python_name(),
+        commands=command_names(),
+    )
 
 
 def dump_json(document: object, stream: TextIO) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from bench.commands import _beside_view
-from bench.units import format_duration, format_size
+from bench.units import counted, format_duration, format_size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,13 @@ def make_console(stream: TextIO) -> "Console":
     """Console of a stream: rich knows the width of a terminal only."""
     from rich.console import Console
 
-    return Console(file=stream, width=None if stream.isatty() else WIDTH, highlight=False)
+    class Piped(Console):
+        """Leaves a reader that went away to ``bench.cli``: rich would exit with a failure."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Piped(file=stream, width=None if stream.isatty() else WIDTH, highlight=False)
 
 
 def table(
@@ -70,7 +76,7 @@ def table(
 
 def _values(console: "Console", report: "Report") -> None:
     planned = report.planned_rounds
-    done = f"{report.rounds} of {planned} rounds" if planned else f"{report.rounds} rounds"
+    done = f"{report.rounds} of {counted(planned, 'round')}" if planned else "no rounds"
     bandwidth = [case for case in report.cases if not case.latency_ns.n]
     latency = [case for case in report.cases if case.latency_ns.n]
     table(
@@ -132,13 +138,10 @@ def _verdicts(console: "Console", report: "Report") -> None:
     print_list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
-        console.print(f"{unequal} pairs ran in different placements and were not compared")
+        told = "1 pair ran" if unequal == 1 else f"{unequal} pairs ran"
+        console.print(f"{told} in different placements and so made no comparison")
     untested = [c for c in report.comparisons if not c.decision.n and not c.skipped]
-    print_list(
-        console,
-        "no verdict",
-        [f"{_name(c)}: {c.decision.reason}" for c in untested],
-    )
+    _no_verdict(console, untested)
     _concurrency(console, report)
     print_list(console, "by placement of the CPUs", _placements(report))
     flagged = [(case.case, flag) for case in report.cases for flag in case.flags]
@@ -178,6 +181,20 @@ def _saturation(best: "Concurrency") -> str:
     return f"{number(found.gbps)} [{number(found.low)}, {number(found.high)}]{where}, {found.model}"
 
 
+def _no_verdict(console: "Console", untested: Sequence["Comparison"]) -> None:
+    """Print why, and once what would give one: many comparisons may share a command."""
+    commands: dict[str, list[Comparison]] = {}
+    for comparison in untested:
+        commands.setdefault(comparison.decision.command, []).append(comparison)
+    if untested:
+        console.print("no verdict:", style="bold")
+    for command, comparisons in commands.items():
+        for c in comparisons:
+            console.print(f"  {_name(c)}: {c.decision.reason}", markup=False)
+        if command:
+            console.print(f"    -> {command}", markup=False, soft_wrap=True)
+
+
 def _placements(report: "Report") -> list[str]:
     lines = []
     for case in report.cases:
@@ -197,7 +214,8 @@ def _name(comparison: "Comparison") -> str:
 
 
 def _gain(comparison: "Comparison") -> tuple[str, str]:
-    return percent(comparison.gain[0]), percent_interval(comparison.decision.low, comparison.gain)
+    found = percent_interval(comparison.decision.low, comparison.gain)
+    return percent(comparison.gain[0]), found or f"n={comparison.decision.n}"
 
 
 def percent_interval(lowest_ratio: float, gain: tuple[float, float, float]) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 from collections.abc import Container, Iterable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -45,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
         print(path)
     if len(outputs) > 1:
         print("compare them with:")
-        print(f"  python -m pyperf compare_to {' '.join(map(str, outputs))} --table")
+        from bench.cli import python_name
+
+        print(f"  {python_name()} -m pyperf compare_to {shlex.join(map(str, outputs))} --table")
     return 0
 
 

@@ -43,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="give verdicts where the pages behind the memory could not be told",
     )
+    parser.add_argument(
+        "--reserve-hugepages",
+        action="store_true",
+        help="add the huge pages the plan needs, and take them out at the end (root)",
+    )
     add_output_arguments(parser)
 
 

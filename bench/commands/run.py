@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from bench.blocks import Plan
     from bench.commands._session import Session
     from bench.sizes import Probe
+    from bench.sweep import Config
 
 SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count"
-EPILOG = """  {prog} run                                       the quick sweep, a few minutes
+EPILOG = """  {prog} run                                       the quick sweep, about a minute
   {prog} run --preset standard --budget 20m
   {prog} run --kernel scan[op=copy] --pages base,thp --threads 1,2,all
   {prog} run --sweep my-sweep.toml --dry-run       what it would do, and how long it takes
@@ -158,14 +159,14 @@ def _new_session(args: argparse.Namespace) -> "Session":
         "dead_band": config.dead_band,
         "accept_unknown": args.accept_unknown,
         "reserve_hugepages": args.reserve_hugepages,
-        "least_bytes": least_bytes(plan, probe),
+        **page_rule(plan, probe),
     }
     return Session(
         Path(args.output) if args.output else default_folder(),
         plan,
         options,
         as_json=args.json,
-        budget_s=config.budget,
+        budget_s=_allowance(config, plan),
         reserve=_shortfall(plan) if args.reserve_hugepages and not args.dry_run else {},
     )
 
@@ -187,14 +188,25 @@ def _probe(args: argparse.Namespace) -> "Probe":
         return Probe()
 
 
-def least_bytes(plan: "Plan", probe: "Probe") -> dict[str, int]:
-    """Working set below which a larger page than this policy's gets no verdict, by policy."""
-    from bench import native
-    from bench.sizes import BEYOND, reach
+def _allowance(config: "Config", plan: "Plan") -> float | None:
+    """Budget of the run: the stretch where the plan was made for that."""
+    if config.budget is None or plan.estimate_s <= config.budget:
+        return config.budget
+    return max(config.budget, config.stretch or 0.0)
 
-    used = {a.policy for b in plan.blocks for e in b.entries for a in e.mix.actors}
-    pages = {name: native.policies()[name].page_bytes for name in sorted(used)}
-    return {name: BEYOND * reach(size, probe) for name, size in pages.items()}
+
+def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:
+    """What tables and verdicts of page policies depend on: see ``analysis.report.build``."""
+    from bench import native
+    from bench.sizes import telling
+
+    actors = [actor for b in plan.blocks for e in b.entries for actor in e.mix.actors]
+    pages = {n: native.policies()[n].page_bytes for n in sorted({a.policy for a in actors})}
+    return {
+        "least_bytes": {name: telling(size, probe) for name, size in pages.items()},
+        "divided": sorted({a.kernel for a in actors if native.kernel(a.kernel).divided}),
+        "page_order": [name for name in native.policies() if name in pages],
+    }
 
 
 def _shortfall(plan: "Plan") -> dict[int, int]:

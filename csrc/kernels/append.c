@@ -44,6 +44,8 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     while (3 * last <= share)
         last *= 2;
     ctx->words[LAST] = last;
+    /* Of an element its share of first touches, and of a copy. */
+    ctx->effort = (ps_effort){.ops = last / ELEMENT, .op_ns = 20};
     bool moves = ctx->values[GROWTH].number != GROWTH_INPLACE;
     bytes[0] = moves ? last / 2 * 3 : last;
     ctx->live_bytes = ctx->values[GROWTH].number == GROWTH_COPY ? last / 2 * 3 : last;

@@ -104,6 +104,8 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     uint64_t each = ctx->values[LOADS].number / chains / ctx->words[N_STEPS];
     ctx->words[CHAIN_LOADS] = each ? each : 1;
     ctx->words[SLOTS] = slots;
+    ctx->effort = (ps_effort){.ops = ctx->words[N_STEPS] * ctx->words[CHAIN_LOADS] * chains,
+                              .op_waits = 1 / (double)chains};
     bytes[0] = (slots - 1) * stride + PS_LINE + (in_pages ? PAGE_BYTES : 0);
     return 0;
 }

@@ -23,6 +23,10 @@ static bool holds_pass(const ps_ctx *ctx)
     return ctx->values[HOLD].number == HOLD_PASS;
 }
 
+/* Of one first touch: the way into the system and back, and clearing. */
+#define FAULT_NS 1500.0
+#define ZERO_NS_PER_BYTE 0.1
+
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
     uint64_t chunk = ctx->values[CHUNK].number, share = ctx->size_bytes / ctx->n_threads;
@@ -37,6 +41,9 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     if (holds_pass(ctx) && ctx->values[CHUNKS].number != CHUNKS_DEFAULT)
         return ps_refuse(why, EINVAL, "chunks belongs to hold=chunk; hold=pass fills the size");
     ctx->words[N_STEPS] = holds_pass(ctx) ? share / chunk : ctx->values[CHUNKS].number;
+    uint64_t touched = ps_policy_page(ctx->policy);
+    ctx->effort = (ps_effort){.ops = ctx->words[N_STEPS] * chunk / touched,
+                              .op_ns = FAULT_NS + ZERO_NS_PER_BYTE * (double)touched};
     bytes[0] = holds_pass(ctx) ? share / chunk * chunk : chunk;
     return 0;
 }

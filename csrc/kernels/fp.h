@@ -9,6 +9,7 @@
 #define PS_FP_H
 
 #include "internal.h"
+#include "limbs.h"
 
 #define PS_GLUE2(a, b) a##_##b
 #define PS_GLUE3(a, b, c) a##_##b##_##c
@@ -36,28 +37,6 @@ static inline bool fp_is_zero(const fp *a)
 }
 
 /* ---- for any 64-bit CPU -------------------------------------------------------------------- */
-
-/* a * b + c + *carry; cannot overflow 128 bits. */
-static inline uint64_t limb_multiply_add(uint64_t a, uint64_t b, uint64_t c, uint64_t *carry)
-{
-    unsigned __int128 sum = (unsigned __int128)a * b + c + *carry;
-    *carry = (uint64_t)(sum >> 64);
-    return (uint64_t)sum;
-}
-
-static inline uint64_t limb_add(uint64_t a, uint64_t b, uint64_t *carry)
-{
-    unsigned __int128 sum = (unsigned __int128)a + b + *carry;
-    *carry = (uint64_t)(sum >> 64);
-    return (uint64_t)sum;
-}
-
-static inline uint64_t limb_sub(uint64_t a, uint64_t b, uint64_t *borrow)
-{
-    unsigned __int128 difference = (unsigned __int128)a - b - *borrow;
-    *borrow = (uint64_t)(difference >> 64) & 1;
-    return (uint64_t)difference;
-}
 
 /* r = t mod p for t below 2 p; without a branch, which would be a coin toss. */
 static inline void fp_settle_scalar(fp *r, const uint64_t *t)

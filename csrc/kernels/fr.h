@@ -11,7 +11,8 @@
 #define PS_FR_H
 
 #include <stdbool.h>
-#include <stdint.h>
+
+#include "limbs.h"
 
 #if defined(__x86_64__)
 #define FR_HAS_ADX 1
@@ -26,40 +27,20 @@ typedef struct {
     uint64_t limb[4]; /* least significant first */
 } fr;
 
-static const fr fr_modulus = {
-    {0xffffffff00000001u, 0x53bda402fffe5bfeu, 0x3339d80809a1d805u, 0x73eda753299d7d48u}};
+static const fr fr_modulus = {FR_MODULUS};
 /* -1 / r modulo 2^64: makes the lowest limb of a + m r zero for m = a_0 times it. */
-static const uint64_t fr_minus_inverse = 0xfffffffeffffffffu;
+static const uint64_t fr_minus_inverse = FR_MINUS_INVERSE;
 /* R^2 mod r: the product with it brings a plain number into Montgomery form. */
 static const fr fr_r_squared = {
     {0xc999e990f3f29c6du, 0x2b6cedcb87925c23u, 0x05d314967254398fu, 0x0748d9d99f59ff11u}};
-
-/* a + b + carry, and the carry of it. */
-static inline uint64_t fr_carry(uint64_t a, uint64_t b, uint64_t *carry)
-{
-    unsigned __int128 sum = (unsigned __int128)a + b + *carry;
-    *carry = (uint64_t)(sum >> 64);
-    return (uint64_t)sum;
-}
-
-/* a * b + c + carry, and its upper half: never overflows 128 bits. */
-static inline uint64_t fr_fma(uint64_t a, uint64_t b, uint64_t c, uint64_t *carry)
-{
-    unsigned __int128 sum = (unsigned __int128)a * b + c + *carry;
-    *carry = (uint64_t)(sum >> 64);
-    return (uint64_t)sum;
-}
 
 /* t, which is below 2 r, reduced below r. */
 static inline void fr_reduce(fr *out, const uint64_t t[4])
 {
     uint64_t less[4], borrow = 0;
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        unsigned __int128 difference = (unsigned __int128)t[i] - fr_modulus.limb[i] - borrow;
-        less[i] = (uint64_t)difference;
-        borrow = (uint64_t)(difference >> 64) & 1;
-    }
+    for (int i = 0; i < 4; i++)
+        less[i] = limb_sub(t[i], fr_modulus.limb[i], &borrow);
     uint64_t keep = 0 - borrow;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
@@ -71,7 +52,7 @@ FR_INLINE void fr_add(fr *out, const fr *a, const fr *b)
     uint64_t t[4], carry = 0;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) /* 2 r is below 2^256: no carry is left */
-        t[i] = fr_carry(a->limb[i], b->limb[i], &carry);
+        t[i] = limb_add(a->limb[i], b->limb[i], &carry);
     fr_reduce(out, t);
 }
 
@@ -83,13 +64,13 @@ FR_INLINE void fr_mul(fr *out, const fr *a, const fr *b)
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         uint64_t high = 0, carry = 0;
-        uint64_t low = fr_fma(a->limb[0], b->limb[i], t[0], &high);
+        uint64_t low = limb_multiply_add(a->limb[0], b->limb[i], t[0], &high);
         uint64_t m = low * fr_minus_inverse;
-        (void)fr_fma(m, fr_modulus.limb[0], low, &carry);
+        (void)limb_multiply_add(m, fr_modulus.limb[0], low, &carry);
 #pragma GCC unroll 3
         for (int j = 1; j < 4; j++) {
-            uint64_t word = fr_fma(a->limb[j], b->limb[i], t[j], &high);
-            t[j - 1] = fr_fma(m, fr_modulus.limb[j], word, &carry);
+            uint64_t word = limb_multiply_add(a->limb[j], b->limb[i], t[j], &high);
+            t[j - 1] = limb_multiply_add(m, fr_modulus.limb[j], word, &carry);
         }
         t[3] = high + carry;
     }
@@ -105,12 +86,8 @@ static inline void fr_from_whole(fr *out, int64_t number)
     if (number >= 0 || size == 0)
         return;
     uint64_t borrow = 0;
-    for (int i = 0; i < 4; i++) {
-        unsigned __int128 difference =
-            (unsigned __int128)fr_modulus.limb[i] - out->limb[i] - borrow;
-        out->limb[i] = (uint64_t)difference;
-        borrow = (uint64_t)(difference >> 64) & 1;
-    }
+    for (int i = 0; i < 4; i++)
+        out->limb[i] = limb_sub(fr_modulus.limb[i], out->limb[i], &borrow);
 }
 
 #if FR_HAS_ADX

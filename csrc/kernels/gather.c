@@ -47,6 +47,9 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     uint64_t rounds = ctx->values[ACCESSES].number / lanes / ctx->words[N_STEPS];
     ctx->words[ROUNDS] = rounds ? rounds : 1;
     ctx->words[ELEMENTS] = room / element;
+    ctx->effort = (ps_effort){.ops = ctx->words[N_STEPS] * ctx->words[ROUNDS] * lanes,
+                              .op_ns = 1,
+                              .op_waits = 1 / (double)lanes};
     bytes[array_of(ctx)] = room;
     return 0;
 }

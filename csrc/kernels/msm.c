@@ -57,6 +57,33 @@ static char *aligned_start(const ps_ctx *ctx, uint32_t thread, enum array array)
     return start + ctx->values[ALIGN].number % PS_LINE;
 }
 
+/* Without a number of points: what takes a thread about a second. Arithmetic that takes no time can
+ * fill the size. */
+static uint64_t most_points(const ps_ctx *ctx)
+{
+    if (ctx->values[ARITHMETIC].number != ARITHMETIC_REAL)
+        return UINT64_MAX;
+    return ctx->values[GROUP].number == GROUP_G1 ? 1u << 16 : 1u << 14;
+}
+
+/* Nearly all time goes into additions: of a point for each digit that is not zero, and two for each
+ * bucket of each tile. */
+static ps_effort effort_of(const ps_ctx *ctx, uint64_t n, const msm_grid *grid)
+{
+    bool fast = ctx->variant->needs != 0, g1 = ctx->values[GROUP].number == GROUP_G1;
+    double access_ns = g1 ? 18 : 36, addition_ns = access_ns;
+    if (ctx->values[ARITHMETIC].number == ARITHMETIC_REAL)
+        addition_ns = (g1 ? 600 : 1500) * (fast ? 1 : 1.5);
+    else if (ctx->values[ARITHMETIC].number == ARITHMETIC_DELAY)
+        addition_ns += (double)ctx->values[DELAY_NS].number;
+    double digits = grid->ny;
+    if (ctx->values[DIGITS].number == DIGITS_SKEWED)
+        digits = 0.02 * digits + 0.49;
+    double buckets = (double)tiles_of(ctx) * (double)((1ull << grid->window) - 1);
+    double additions = digits * (double)n + 2 * buckets;
+    return (ps_effort){.ops = n, .op_ns = additions * addition_ns / (double)n};
+}
+
 /* ---- hooks --------------------------------------------------------------------------------- */
 
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
@@ -73,6 +100,8 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     if (!n) {
         uint64_t room = ctx->size_bytes / DATA_SHARE, padding = 3 * 4096u;
         n = room > padding ? (room - padding) / each : 0;
+        uint64_t most = most_points(ctx);
+        n = n < most ? n : most;
     }
     if (!n)
         return ps_refuse(why, EINVAL, "msm needs at least %llu B",
@@ -84,6 +113,7 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     ctx->words[NY] = grid.ny;
     ctx->words[BITS] = grid.window;
     ctx->words[CONVERSIONS] = (n + STRIDE - 1) / STRIDE;
+    ctx->effort = effort_of(ctx, n, &grid);
     bytes[BASES] = n * arithmetic->point_bytes + 16;
     bytes[SCALARS] = bytes[PLAIN] = n * scalar;
     bytes[BUCKETS] = (bucket << grid.window) + 16;
@@ -120,7 +150,7 @@ static int fill(ps_ctx *ctx, uint32_t thread, char *why)
         memset(own->arrays[RESULT], 0, ctx->bytes[RESULT]);
     }
     if (ctx->values[ARITHMETIC].number == ARITHMETIC_DELAY)
-        own->words[SPINS] = msm_spins(ctx->values[DELAY_NS].number);
+        own->words[SPINS] = chain_links(ctx->values[DELAY_NS].number);
     return 0;
 }
 
@@ -267,7 +297,9 @@ static const ps_param params[] = {
      .min = 0,
      .max = 1ull << 36,
      .unit = "points",
-     .help = "0: what a quarter of the size holds with their scalars; the rest is for buckets"},
+     .help =
+         "0: what a quarter of the size holds with their scalars, the rest is for buckets; with "
+         "arithmetic=real at most 65536 (g1) or 16384 (g2), which take about a second"},
     {.name = "digits",
      .kind = PS_CHOICE,
      .choices = digit_names,

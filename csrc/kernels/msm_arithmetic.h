@@ -3,8 +3,7 @@
 #ifndef PS_MSM_ARITHMETIC_H
 #define PS_MSM_ARITHMETIC_H
 
-#include <pthread.h>
-
+#include "calibrate.h"
 #include "msm_job.h"
 
 /* Points that share one inversion while they are made. */
@@ -34,61 +33,23 @@
 
 typedef uint64_t lane_pair __attribute__((vector_size(16), may_alias));
 
-/* A multiply waits for the one before it, and the first for `word`, as curve arithmetic waits for
- * the bucket that it changes. */
-static inline void msm_spin(uint64_t spins, uint64_t word)
-{
-    for (uint64_t i = 0; i < spins; i++) {
-        word = word * 6364136223846793005u + 1442695040888963407u;
-        __asm__ volatile("" : "+r"(word));
-    }
-}
-
 #define ISA plain
 #define GROUP lanes1
 #define PAIRS 6
 #include "msm_lanes.h"
-#define SPEND(job, bucket) msm_spin((job)->spins, (bucket)->xy[0][0])
+/* Waits for the bucket that it changes, as curve arithmetic does. */
+#define SPEND(job, bucket) chain((bucket)->xy[0][0], (job)->spins)
 #include "msm_tile.h"
 #undef GROUP
 #undef PAIRS
 #define GROUP lanes2
 #define PAIRS 12
 #include "msm_lanes.h"
-#define SPEND(job, bucket) msm_spin((job)->spins, (bucket)->xy[0][0])
+#define SPEND(job, bucket) chain((bucket)->xy[0][0], (job)->spins)
 #include "msm_tile.h"
 #undef GROUP
 #undef PAIRS
 #undef ISA
-
-static double msm_spins_per_ns;
-
-/* Once a process, so that all additions in it are alike. The median of short trials: an interrupt
- * lengthens one, a slow clock at the start the first few. */
-static void msm_calibrate(void)
-{
-    enum { TRIALS = 21, EACH = 100000 };
-    double rates[TRIALS];
-    for (int i = 0; i < TRIALS; i++) {
-        uint64_t start = ps_clock_ns();
-        msm_spin(EACH, start);
-        double rate = EACH / (double)(ps_clock_ns() - start + 1);
-        int place = i;
-        for (; place > 0 && rates[place - 1] > rate; place--)
-            rates[place] = rates[place - 1];
-        rates[place] = rate;
-    }
-    msm_spins_per_ns = rates[TRIALS / 2];
-}
-
-static uint64_t msm_spins(uint64_t ns)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (ns == 0)
-        return 0;
-    pthread_once(&once, msm_calibrate);
-    return (uint64_t)(msm_spins_per_ns * (double)ns + 0.5);
-}
 
 /* ---- the table ----------------------------------------------------------------------------- */
 

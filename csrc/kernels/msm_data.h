@@ -13,13 +13,7 @@
 enum { FR_LIMBS = 4 };
 enum msm_digits { DIGITS_UNIFORM, DIGITS_SKEWED };
 
-/* The order of both groups, r, and 2^256 mod r: the Montgomery form of 1. */
-static const uint64_t fr_modulus[FR_LIMBS] = {0xffffffff00000001u, 0x53bda402fffe5bfeu,
-                                              0x3339d80809a1d805u, 0x73eda753299d7d48u};
-static const uint64_t fr_one[FR_LIMBS] = {0x00000001fffffffeu, 0x5884b7fa00034802u,
-                                          0x998c4fefecbc4ff5u, 0x1824b159acc5056fu};
-/* -1/r mod 2^64. */
-#define FR_MINUS_INVERSE 0xfffffffeffffffffu
+static const uint64_t fr_modulus[FR_LIMBS] = FR_MODULUS, fr_one[FR_LIMBS] = FR_ONE;
 
 typedef struct {
     uint64_t scalar_seed, lane_seed;

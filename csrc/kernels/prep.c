@@ -95,6 +95,8 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
                          (unsigned long long)needed_bytes(ctx));
     set_words(ctx, &counts);
     set_bytes(ctx, bytes);
+    ctx->effort = (ps_effort){.ops = n_scalars(ctx),
+                              .op_ns = ctx->values[BRANCHES].number == BRANCHY ? 40 : 15};
     return 0;
 }
 
@@ -256,6 +258,7 @@ static int prep_step(ps_ctx *ctx, uint32_t thread, uint64_t ticket)
         sweep_chunk(ctx, thread, ticket - 2 * chunks - 1, ONES, branchy ? fill_branchy : fill_free);
     }
     own->phase_ns[stage] += ps_clock_ns() - start;
+    own->words[MADE]++;
     return 0;
 }
 

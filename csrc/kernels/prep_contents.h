@@ -100,15 +100,6 @@ static int wrong(char *why, const char *what, uint32_t vector, uint64_t index)
                      (unsigned long long)index);
 }
 
-/* The n <= 64 bits of a bitmap from position `at` on. */
-static uint64_t bits_at(const uint64_t *bitmap, uint64_t at, uint32_t n)
-{
-    uint64_t bits = bitmap[at / 64] >> at % 64;
-    if (at % 64 + n > 64)
-        bits |= bitmap[at / 64 + 1] << (64 - at % 64);
-    return n < 64 ? bits & ~(~0ull << n) : bits;
-}
-
 static bool points_equal(const ps_ctx *ctx, uint32_t array, uint64_t i, const uint64_t *found)
 {
     uint64_t want[G2_WORDS];
@@ -153,11 +144,11 @@ static int check_word(const ps_ctx *ctx, uint32_t thread, uint64_t word, prep_co
             n++;
         }
         start = bitmap_start(ctx, v);
-        if (n && bits_at((uint64_t *)arrays[BITS] + start, rank, n) != want_full)
+        if (bits_at((uint64_t *)arrays[BITS] + start, rank, n) != want_full)
             return wrong(why, "bits", v, rank);
-        if (n && bits_at((uint64_t *)arrays[MASK] + start, rank, n) != want_full)
+        if (bits_at((uint64_t *)arrays[MASK] + start, rank, n) != want_full)
             return wrong(why, "mask bits", v, rank);
-        if (n && bits_at((uint64_t *)arrays[ONES] + start, rank, n) != want_ones)
+        if (bits_at((uint64_t *)arrays[ONES] + start, rank, n) != want_ones)
             return wrong(why, "ones", v, rank);
         before->points[v] += n;
     }
@@ -167,6 +158,10 @@ static int check_word(const ps_ctx *ctx, uint32_t thread, uint64_t word, prep_co
 static int check(ps_ctx *ctx, uint32_t thread, char *why)
 {
     uint64_t first, last;
+    const ps_thread *own = &ctx->threads[thread];
+    if (own->words[MADE] != own->steps)
+        return ps_refuse(why, EBADMSG, "thread %u made %llu steps of %llu", thread,
+                         (unsigned long long)own->words[MADE], (unsigned long long)own->steps);
     prep_counts before = own_chunks(ctx, thread, &first, &last);
     int code = 0;
     for (uint64_t chunk = first; chunk < last && !code; chunk++) {

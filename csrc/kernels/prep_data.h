@@ -10,6 +10,7 @@
 #define PS_PREP_DATA_H
 
 #include "internal.h"
+#include "limbs.h"
 
 enum param { ONE, FULL, RUN, DENSITY_A, DENSITY_B, FULL_B, BRANCHES, CHUNK };
 enum branches { BRANCHY, BRANCH_FREE };
@@ -33,6 +34,8 @@ enum array {
 };
 /* ps_ctx.words: scalars; points of each vector; full ones of each; chunks. */
 enum ctx_word { POINTS, FULLS = POINTS + N_VECTORS, N_CHUNKS = FULLS + N_VECTORS };
+/* ps_thread.words: steps made. */
+enum thread_word { MADE };
 
 #define PER 10000u /* what shares are given in */
 #define SCALAR_WORDS 4u
@@ -40,8 +43,19 @@ enum ctx_word { POINTS, FULLS = POINTS + N_VECTORS, N_CHUNKS = FULLS + N_VECTORS
 #define G2_WORDS 24u
 
 /* One in Montgomery form, as scalars are kept: 2^256 modulo the group order. */
-static const uint64_t montgomery_one[SCALAR_WORDS] = {0x00000001fffffffeu, 0x5884b7fa00034802u,
-                                                      0x998c4fefecbc4ff5u, 0x1824b159acc5056fu};
+static const uint64_t montgomery_one[SCALAR_WORDS] = FR_ONE;
+
+/* The n <= 64 bits of a bitmap from position `at` on. */
+static inline uint64_t bits_at(const uint64_t *bitmap, uint64_t at, uint32_t n)
+{
+    uint32_t low = (uint32_t)(at % 64);
+    if (n == 0) /* may be at the end */
+        return 0;
+    uint64_t bits = bitmap[at / 64] >> low;
+    if (low + n > 64)
+        bits |= bitmap[at / 64 + 1] << (64 - low);
+    return n < 64 ? bits & ~(~0ull << n) : bits;
+}
 
 /* ---- places --------------------------------------------------------------------------------- */
 

@@ -185,18 +185,6 @@ static void fill_branchy(prep_job *job, uint64_t first, uint64_t last)
     }
 }
 
-/* The n <= 64 mask bits from a rank on. */
-static inline uint64_t mask_window(const uint64_t *mask, uint64_t rank, uint32_t n)
-{
-    uint32_t low = (uint32_t)(rank % 64);
-    if (n == 0)
-        return 0;
-    uint64_t bits = mask[rank / 64] >> low;
-    if (low + n > 64)
-        bits |= mask[rank / 64 + 1] << (64 - low);
-    return n < 64 ? bits & ~(~0ull << n) : bits;
-}
-
 /* Branches on full scalars only, of which there are few. */
 static void fill_free(prep_job *job, uint64_t first, uint64_t last)
 {
@@ -208,7 +196,7 @@ static void fill_free(prep_job *job, uint64_t first, uint64_t last)
         for (uint32_t v = L; v <= B; v++) {
             uint64_t there = v == L ? ~0ull : job->density[v][word], left = there;
             uint32_t n = (uint32_t)__builtin_popcountll(there), passed = 0;
-            uint64_t window = mask_window(job->mask[v], job->rank[v], n);
+            uint64_t window = bits_at(job->mask[v], job->rank[v], n);
             stream_put(&job->out[v], v == L ? ones : move_together(ones, there), n);
             for (; window; window &= window - 1) {
                 /* The scalar of the mask bit: set bit number `rank` of the density word. */

@@ -117,6 +117,20 @@ static int fit(const ps_ctx *ctx, matrix *m, char *why)
     return 0;
 }
 
+/* Of an entry: a product in the field, a sum; and its share of the latency of memory where entries
+ * are all over an x that no cache near a core holds: more of it where a product keeps the core from
+ * looking far ahead. */
+static ps_effort effort_of(const ps_ctx *ctx, const matrix *m)
+{
+    bool fast = ctx->variant->needs != 0, anywhere = m->columns == COLUMNS_UNIFORM || m->file;
+    ps_effort effort = {.ops = m->nnz, .op_ns = is_fr(ctx) ? 10 : 2};
+    if (is_fr(ctx) && has_values(ctx))
+        effort.op_ns = fast ? 35 : 80;
+    if (anywhere && m->n_cols * element_bytes(ctx) > 4u << 20)
+        effort.op_waits = !is_fr(ctx) ? 1.0 / 16 : has_values(ctx) ? 1.0 / 2 : 1.0 / 5;
+    return effort;
+}
+
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
     matrix m;
@@ -128,6 +142,7 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     if (!code) {
         uint64_t chunk = ctx->values[CHUNK].number;
         set_bytes(ctx, &m, bytes);
+        ctx->effort = effort_of(ctx, &m);
         ctx->words[ROWS] = m.n_rows;
         ctx->words[COLS] = m.n_cols;
         ctx->words[NNZ] = m.nnz;
@@ -140,21 +155,21 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 /* ---- work ----------------------------------------------------------------------------------- */
 
 /* Lines of x that some entry refers to: what a cache that keeps all of them would fetch. All, where
- * there is no memory to count them. */
+ * there is no memory to count them. One thread counts while others wait: a byte a line, as bits of
+ * one word would have to wait for each other. */
 static uint64_t lines_of_x(const ps_ctx *ctx)
 {
     uint64_t a_line = PS_LINE / element_bytes(ctx), nnz = ctx->words[NNZ], lines = 0;
-    uint64_t n_words = ctx->words[COLS] / a_line / 64 + 1;
+    uint64_t n = ctx->words[COLS] / a_line + 1;
+    uint32_t shift = (uint32_t)__builtin_ctzll(a_line);
     const uint32_t *column = ctx->threads[0].arrays[COLUMN];
-    uint64_t *seen = calloc(n_words, sizeof(*seen));
+    uint8_t *seen = calloc(n, sizeof(*seen));
     if (!seen)
-        return 0;
-    for (uint64_t k = 0; k < nnz; k++) {
-        uint64_t line = column[k] / a_line;
-        seen[line / 64] |= 1ull << line % 64;
-    }
-    for (uint64_t i = 0; i < n_words; i++)
-        lines += (uint64_t)__builtin_popcountll(seen[i]);
+        return n;
+    for (uint64_t k = 0; k < nnz; k++)
+        seen[column[k] >> shift] = 1;
+    for (uint64_t i = 0; i < n; i++)
+        lines += seen[i];
     free(seen);
     return lines;
 }
@@ -239,6 +254,7 @@ static int spmv_step(ps_ctx *ctx, uint32_t thread, uint64_t ticket)
     if (first < last)
         body(&job, first, last, out);
     own->words[LAST_CHUNK] = ticket + 1;
+    own->words[MADE]++;
     return 0;
 }
 
@@ -260,7 +276,8 @@ static const ps_param params[] = {
                  .unit = "",
                  .help = "prover: constraints of SHA-256, 0 to 3 entries a row and a few of "
                          "hundreds, most columns near; banded: near the diagonal; uniform: "
-                         "anywhere"},
+                         "one anywhere in each of nnz_row equal parts of x, so that columns "
+                         "ascend in a row"},
     [MATRIX] = {.name = "matrix",
                 .kind = PS_CHOICE,
                 .choices = matrix_names,

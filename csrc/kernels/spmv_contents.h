@@ -11,8 +11,8 @@ enum prefetch { PREFETCH_AUTO, PREFETCH_NONE, PREFETCH_STREAMS };
 enum array { START, COLUMN, VALUE, VALUE_FR, X, X_FR, Y, Y_FR, TILE, N_ARRAYS };
 /* ps_ctx.words */
 enum ctx_word { ROWS, COLS, NNZ, N_CHUNKS };
-/* ps_thread.words: chunk made last, plus one: what the tile holds. */
-enum thread_word { LAST_CHUNK };
+/* ps_thread.words: chunk made last, plus one: what the tile holds; steps made. */
+enum thread_word { LAST_CHUNK, MADE };
 
 static bool has_values(const ps_ctx *ctx)
 {
@@ -120,10 +120,10 @@ static int fill(ps_ctx *ctx, uint32_t thread, char *why)
 
 /* ---- after ---------------------------------------------------------------------------------- */
 
-/* Products that one thread's check makes, about half a second; with more entries it takes every
- * so-manieth row. */
-#define CHECKED_F64 (1ull << 26)
-#define CHECKED_FR (1ull << 24)
+/* Products that one thread's check makes, less than a tenth of a second; with more entries it takes
+ * every so-manieth row. */
+#define CHECKED_F64 (1ull << 22)
+#define CHECKED_FR (1ull << 20)
 
 /* Result of a row, made anew from the seed (or the file) in the plainest way, without the arrays.
  */
@@ -137,6 +137,12 @@ static bool right_f64(const ps_ctx *ctx, const matrix *m, uint64_t row, const ui
         double term = has_values(ctx) ? matrix_value(m, start + i) * x : x;
         sum += term;
         size += fabs(term);
+    }
+    /* Numbers too large for a sum, as a file may have them: order decides between a number, an
+     * infinity and none. What it cannot be is all ones, as fill() left it. */
+    if (!isfinite(size)) {
+        static const uint64_t never_made = UINT64_MAX;
+        return memcmp(&result, &never_made, sizeof(result)) != 0;
     }
     /* Generated sums are exact; those of a file depend on the order of additions. */
     double allowed = m->file ? (double)n * 0x1p-52 * size : 0;
@@ -183,7 +189,11 @@ static int check(ps_ctx *ctx, uint32_t thread, char *why)
     matrix m;
     const ps_thread *own = &ctx->threads[thread];
     uint64_t first, last, enough = is_fr(ctx) ? CHECKED_FR : CHECKED_F64;
-    uint64_t stride = 1 + ctx->words[NNZ] / ctx->n_threads / enough;
+    /* Odd, so that no rows of a loop's turn are always left out. */
+    uint64_t stride = (ctx->words[NNZ] / ctx->n_threads / enough) | 1;
+    if (own->words[MADE] != own->steps)
+        return ps_refuse(why, EBADMSG, "thread %u made %llu steps of %llu", thread,
+                         (unsigned long long)own->words[MADE], (unsigned long long)own->steps);
     int code = reopen(ctx, &m, why);
     if (!code && is_warm(ctx) && own->words[LAST_CHUNK]) {
         chunk_rows(ctx, own->words[LAST_CHUNK] - 1, &first, &last);

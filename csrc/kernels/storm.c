@@ -20,6 +20,9 @@ static bool anchored(const ps_ctx *ctx)
     return ctx->values[TABLES].number == TABLES_KEPT && ctx->values[METHOD].number != HEAP;
 }
 
+/* Of a chunk, with its first touches. */
+#define FILL_NS_PER_BYTE 0.4
+
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
     uint64_t page = ctx->words[PAGE] = churn_base_page();
@@ -38,6 +41,8 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
                          (unsigned long long)largest * ctx->n_threads);
     ctx->words[N_RELEASES] = n_releases(ctx);
     ctx->live_bytes = largest;
+    ctx->effort = (ps_effort){.ops = ctx->words[N_RELEASES],
+                              .op_ns = FILL_NS_PER_BYTE * (double)filled_bytes(ctx, largest)};
     /* The anchor is the last page of the last table's range, in one of its own if need be. */
     bytes[0] = anchored(ctx) ? churn_round_up(largest + page, ps_pmd_bytes()) : largest;
     if (ctx->values[METHOD].number == HEAP) {

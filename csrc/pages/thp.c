@@ -16,14 +16,7 @@ static int map(const ps_policy *self, void *where, uint64_t bytes, void **out)
 static int evidence(const ps_policy *self, const void *start, uint64_t bytes, ps_evidence *out)
 {
     (void)self;
-    ps_backing backing;
-    ps_backing_of(start, bytes, &backing);
-    *out = (ps_evidence){
-        .matching_bytes = backing.huge,
-        .known_bytes = backing.small + backing.huge + backing.zero,
-        .total_bytes = bytes,
-    };
-    snprintf(out->source, sizeof(out->source), "%s", backing.source);
+    ps_evidence_of(start, bytes, true, out);
     return 0;
 }
 

@@ -24,7 +24,11 @@ def row(case, seconds, round_=0, **metadata):
         "ps_evidence_known": 1.0,
         "ps_state": "near",
     }
-    return {"rejected": math.nan, **make_pyperf_row(PyperfValue(case, seconds, data | metadata))}
+    return {
+        "rejected": math.nan,
+        "rejections": math.nan,
+        **make_pyperf_row(PyperfValue(case, seconds, data | metadata)),
+    }
 
 
 def noisy(case, seconds, n=10, seed=0, spread=0.01, **metadata):
@@ -147,7 +151,9 @@ def test_unknown_pages_rejections_and_starvation_give_no_verdict():
     unknown = [r | {"evidence_known": 0.0} for r in good]
     assert compare(good, unknown).changes[0].verdict == "not tested"
     assert compare(good, unknown, accept_unknown=True).changes[0].verdict == "same"
-    rejected = [r | {"rejected": 0.2} for r in good]
+    partly = [r | {"evidence_known": 0.98} for r in good]
+    assert compare(good, partly).changes[0].verdict == "not tested"
+    rejected = [r | {"rejected": 0.2, "rejections": 2} for r in good]
     assert "rejected" in compare(good, rejected).changes[0].decision.reason
     starved = [r | {"seconds": 0.0, "gbps": math.nan} for r in good]
     assert "progress" in compare(good, starved).changes[0].decision.reason

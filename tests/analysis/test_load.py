@@ -94,8 +94,9 @@ def test_a_starved_actor_has_no_rate_but_a_row(fake, tmp_path):
     assert math.isnan(row["gbps"])
 
 
-def test_unknown_pages_are_told(fake, tmp_path):
-    fake.script(scan=["unknown"])
+@pytest.mark.parametrize("deed", ["unknown", "unknown-node"])
+def test_unknown_pages_and_nodes_are_told(fake, tmp_path, deed):
+    fake.script(scan=[deed])
     make(tmp_path, pages_plan(rounds=1, kernels=("scan",)))
     assert load(tmp_path).rows[0]["evidence_known"] == 0
 

@@ -3,9 +3,10 @@
 ``FAKE_WORKER`` names a folder. ``script.json`` in it maps a kernel's name to a list of deeds, one a
 sample (the last one repeats): ``ok``, ``ok:SECONDS`` (seconds per pass), ``slow:SECONDS``
 (sleeps, then ok), ``hang``, ``exit``, ``segv``, ``kill``, ``skip``, ``fail``, ``garbage``,
-``silent``, ``nan``, ``short``, ``wrong``, ``wrong-after``, ``unknown``, ``misplaced``,
-``deadline``, ``starved``, ``near``/``far`` (placement state), ``disturbed``. Each sample appends a
-line to ``calls`` there: an independent record of what was run.
+``silent``, ``nan``, ``short``, ``wrong``, ``wrong-after``, ``unknown``, ``partly``,
+``unknown-node``, ``misplaced``, ``misplaced-rest``, ``deadline``, ``starved``, ``near``/``far``
+(placement state), ``disturbed``. Each sample appends a line to ``calls`` there: an independent
+record of what was run.
 """
 
 import ctypes
@@ -77,7 +78,7 @@ def respond(request, deed, seconds, n):
             "adds_per_ns": 9.0,
         },
         "disturbed": {"steal_s": 0.5} if deed == "disturbed" else {},
-        "worker": {"start_s": 0.0, "import_s": 0.0, "touch_s": 0.0, "fill_s": 0.0, "total_s": 0.1},
+        "worker": {"start_s": 0.0, "touch_s": 0.0, "fill_s": 0.0, "total_s": 0.1},
         "pyperf": {"hostname": "fake", "cpu_count": 2, "platform": "Linux-fake", "note": None},
     }
     if deed == "short":
@@ -97,7 +98,8 @@ def actor(request, i, cpus, deed, seconds, n):
     if deed == "starved":
         seconds = 0
     total = size
-    good = {"matching": total, "known": total, "total": total, "wrong_node": 0, "source": "smaps"}
+    good = {"matching": total, "known": total, "total": total, "source": "smaps"}
+    good |= {"wrong_node": 0, "unknown_node": 0}
     bad = {**good, "matching": total // 2}
     before = after = good
     if deed == "wrong":
@@ -106,6 +108,12 @@ def actor(request, i, cpus, deed, seconds, n):
         after = bad
     if deed == "unknown":
         before = after = {**good, "matching": 0, "known": 0}
+    if deed == "unknown-node":
+        before = after = {**good, "unknown_node": total}
+    if deed == "misplaced-rest":
+        before = after = {**good, "wrong_node": total // 200, "unknown_node": total * 3 // 4}
+    if deed == "partly":  # a hundredth of the pages can be told, and is as promised
+        before = after = {**good, "matching": total // 100, "known": total // 100}
     if deed == "misplaced":
         before = after = {**good, "wrong_node": total // 4}
     chase = mix.startswith("chase")

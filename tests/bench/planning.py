@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from bench import native
 from bench.errors import UsageError
 from bench.mix import Actor, FileRef
-from bench.native import Array, Footprint, Kernel, Param, Policy, Variant
+from bench.native import Array, Effort, Footprint, Kernel, Param, Policy, Variant
 from bench.resources import Resources
 from bench.sweepfile import validate
 from bench.topology import Topology
@@ -51,7 +51,7 @@ KERNELS = {
             "chunks", params=[_number("chunk", MIB, 4 * KIB, GIB, "B", "size")], memory="churn"
         ),
         _kernel("matrix", params=[Param("file", "file", "", 0, 0, (), "", "")]),
-        _kernel("spin", params=[_number("steps", 20, 1, 1000)], per_thread=()),
+        _kernel("spin", "round", [_number("steps", 20, 1, 1000)], per_thread=()),
     )
 }
 POLICIES = {
@@ -91,7 +91,7 @@ class Made:
     def canonical(self, actor: Actor) -> Actor:
         kernel, params = KERNELS[actor.kernel], []
         for name, value in actor.params:
-            checked = native._checked(kernel, kernel.param(name), value)
+            checked = native.checked(kernel, kernel.param(name), value)
             if checked != kernel.param(name).default:
                 params.append((name, checked))
         return replace(actor, params=tuple(params))
@@ -104,6 +104,11 @@ class Made:
         used = tuple(actor.size * n // actor.threads for n in threads)
         page = POLICIES[actor.policy].page_bytes
         return Footprint(used, tuple(-(-size // page) * page for size in used))
+
+    def effort(self, actor: Actor) -> Effort:
+        if actor.kernel == "walk":
+            return Effort(int(dict(actor.params).get("loads", 262144)), op_waits=1.0)
+        return Effort()
 
     def accepts(self, actor: Actor) -> str:
         return self.refuses.get(actor.policy, "")

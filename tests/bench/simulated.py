@@ -115,6 +115,7 @@ def options_of(made, case, budget_s, most_rounds=60, dead_band=0.02):
             "before": [],
             "alone": {},
             "budget_s": budget_s,
+            "dead_band": dead_band,
             "pilot_rounds": 6,
             "most_rounds": most_rounds,
             "most_pairs": made.most_pairs,

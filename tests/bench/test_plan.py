@@ -251,6 +251,8 @@ def test_a_policy_the_host_lacks_is_a_skip_with_its_reason_and_never_a_case(vm2)
 def test_many_sizes_of_one_missing_feature_are_told_once(vm2):
     plan = plan_of(vm2, {"kernels": "stream"})
     assert [skip.what for skip in plan.skips if "mthp" in skip.what] == ["mthp16k, mthp64k"]
+    assert skip_of(plan, "mthp").reason == "off on this host"
+    assert "bench host" in skip_of(plan, "mthp").remedy
     plan = plan_of(vm2, {"kernels": "stream", "pages": ["base", "thp"]})
     assert not plan.skips
 
@@ -520,6 +522,56 @@ def test_a_plan_says_above_which_size_pages_are_not_tested(vm2):
     assert "nothing about bare metal" in told
 
 
+def test_arenas_grow_with_the_threads_that_divide_them_where_pages_are_compared(hosts):
+    """A TLB reaches 8 MiB of 4 KiB pages: verdicts take four times that in each thread's share."""
+    sweep = {"threads": [1, 192], "pages": ["base", "thp"]}
+    head = {"working_set": {"from": "256MiB", "to": "256MiB"}, "longest_sample": "20s"}
+    host = {"memory": 400 * GIB}
+
+    def sizes(**changes):
+        table = {"kernels": "walk", **sweep, **changes}
+        plan = plan_of(hosts["threadripper"], table, host=host, **head)
+        return {actor.threads: actor.size for actor in actors_of(plan)}
+
+    assert sizes() == {1: 256 * MIB, 192: 192 * 32 * MIB}
+    assert sizes(kernels="stream") == {1: 6 * GIB, 192: 6 * GIB}, "one size for all counts"
+    assert sizes(kernels="stream", sizes="least")[1] == 128 * MIB
+    assert sizes(kernels="shared")[192] == 2 * GIB, "every thread goes over all of it"
+    assert sizes(pages="base")[192] == 2 * GIB, "nothing is compared"
+    assert sizes(sizes="1GiB")[192] == GIB, "a size that was asked for is kept"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"host": {"memory": 16 * GIB}},
+        {"longest_sample": "1s"},
+        {"budget": "40s", "sweep": {"essential": True}},
+    ],
+    ids=["memory", "a sample's time", "budget"],
+)
+def test_what_cannot_be_large_enough_is_measured_and_the_plan_says_it_is_not_judged(hosts, limits):
+    limits = dict(limits)
+    sweep = {"kernels": "walk", "threads": [1, 192], "pages": ["base", "thp"]}
+    sweep |= limits.pop("sweep", {})
+    head = {"working_set": {"from": "256MiB", "to": "256MiB"}, "window": "100ms"}
+    host = limits.pop("host", {"memory": 400 * GIB})
+    plan = plan_of(hosts["threadripper"], sweep, host=host, **head, **limits)
+    assert {actor.size for actor in actors_of(plan) if actor.threads == 192} == {2 * GIB}
+    (told,) = (note for note in plan.notes if "too small for page verdicts" in note)
+    assert "32MiB a thread" in told
+    assert told.endswith(": walk 192t 2GiB")
+
+
+def test_bandwidth_arenas_are_spoken_of_where_there_are_any(vm2):
+    def told(kernel):
+        return any("bandwidth arenas" in note for note in plan_of(vm2, {"kernels": kernel}).notes)
+
+    assert told("stream")
+    assert not told("walk")
+    assert not told("spin")
+
+
 # ---- time ---------------------------------------------------------------------------------------
 
 
@@ -537,6 +589,17 @@ def test_a_budget_sheds_from_the_end_and_lists_what_it_shed(vm2):
             block.id for block in whole.blocks[len(plan.blocks) :]
         ]
         assert all("--budget" in skip.remedy for skip in plan.shed)
+
+
+def test_the_stretch_is_for_all_where_the_essential_alone_need_it(vm2):
+    first = {"kernels": "stream[op=read]", "threads": 2, "essential": True}
+    second = {"kernels": "stream[op=copy]", "threads": 2}
+    one = plan_of(vm2, first, rounds=6).estimate_s
+    short = plan_of(vm2, first, second, rounds=6, budget=1.5 * one, stretch=3 * one)
+    assert len(short.blocks) == 1
+    assert len(short.shed) == 1, "what is essential fits the budget: the rest has to"
+    long = plan_of(vm2, first, second, rounds=6, budget=0.9 * one, stretch=3 * one)
+    assert len(long.blocks) == 2
 
 
 def test_the_first_block_stays_whatever_the_budget_and_the_plan_says_so(vm2):

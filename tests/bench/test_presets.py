@@ -17,6 +17,8 @@ from bench.sweepfile import load, preset_names, validate
 MIB, GIB = 1 << 20, 1 << 30
 PLENTY = {2 * MIB: 1 << 20, GIB: 1 << 10}
 QUICK_LIMIT_S = {"vm2": 75, "threadripper": 120, "snc4": 120, "arm64k": 120}
+TELLING = 4 * 2048 * 4096
+"""Bytes a thread must walk for a verdict against 4 KiB pages, where no TLB was measured."""
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +50,29 @@ def test_quick_is_quick_on_every_host_with_every_policy(hosts, name, pools):
     # What it is for is never shed.
     assert {("scan", "read", threads), ("scan", "triad", threads)} <= kernels_of(plan)
     assert {("chase", "read", 1), ("chase", "read", threads)} <= kernels_of(plan)
+    assert ("scan", "read", 1) in kernels_of(plan)
+    if not pools:
+        assert "beside" in {block.question for block in plan.blocks}
     policies = {entry.mix.actors[0].policy for block in plan.blocks for entry in block.entries}
     assert {"base", "thp"} | ({"2m", "1g"} if pools else set()) <= policies
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pools", [{}, PLENTY], ids=["without pools", "with pools"])
+def test_quick_judges_pages_of_its_main_cases_on_every_host(hosts, name, pools):
+    """A thread's share of a shared arena decides, not the arena."""
+    plan = planned("quick", hosts[name], pools)
+    shares = {
+        (actor.kernel, dict(actor.params).get("op", "read"), actor.threads): actor.size
+        // actor.threads
+        for block in plan.blocks
+        if block.question == "pages"
+        for actor in [block.entries[0].mix.actors[0]]
+    }
+    small = {case for case, share in shares.items() if share < TELLING}
+    assert not {case for case in small if case[:2] != ("scan", "triad")}
+    told = [note for note in plan.notes if "too small for page verdicts" in note]
+    assert bool(told) == bool(small), "what is measured at less is named"
 
 
 def test_quick_measures_bandwidth_on_one_cpu_too_where_time_allows(hosts):

@@ -122,3 +122,26 @@ def test_a_terminal_gets_a_bar_and_no_thread(monkeypatch):
     assert "\x1b" in text
     assert "scan/scalar" in text
     assert seen == [("[not markup]", threads)]
+
+
+def test_no_bar_stands_while_a_table_is_printed(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    stream, plan = Terminal(), pages_plan(rounds=3)
+
+    def table(*_):
+        assert not reporter._bar.live.is_started
+        stream.write("| a table |")
+
+    reporter = Reporter(stream, plan.blocks, plan.rounds, table)
+    reporter.start()
+    block = plan.blocks[0]
+    reporter.sample_starts(block, block.entries[0], State())
+    reporter.round_ended(State())
+    assert reporter._bar.live.is_started, "and afterwards it is there again"
+    reporter.close()
+    before, _, _ = stream.getvalue().partition("| a table |")
+    assert before.endswith(("\x1b[2K", "\x1b[?25h", "\n", "\r")), "on a line of its own"

@@ -123,6 +123,15 @@ def test_the_verdict_rests_on_fresh_samples_of_a_count_set_before():
     assert choose(only_pilot, Spec.of(options)) == choice
 
 
+def test_another_dead_band_reads_the_same_samples_and_decides_anew():
+    options, state, _ = run(planned(["thp"]), CASE, paged(1 / 1.04), noise=0.004)
+    assert judged(options, state)[0]["thp"].total.verdict == "helps"
+    wider = {**options, "dead_band": 0.1}
+    found, _ = judged(wider, state)
+    assert found["thp"].total.verdict == "neutral"
+    assert found["thp"].total.n == judged(options, state)[0]["thp"].total.n
+
+
 def test_where_an_effect_lies_does_not_change_how_many_samples_it_gets():
     counts = set()
     for factor in (0.5, 0.98, 1.0, 1.3):

@@ -41,7 +41,7 @@ def tiny(tmp_path_factory):
 
 def test_a_run_ends_with_a_table_and_its_files(tiny):
     folder, done = tiny
-    for told in ("scan[op=copy]", "GB/s", "6 of 6 rounds", "not tested", "remedy", "next"):
+    for told in ("scan[op=copy]", "GB/s", "6 of 6 rounds", "not tested", "locks, caps", "next"):
         assert told in done.stdout
     for name in ("journal.ndjson", "pyperf.json", "host.json", "plan.toml"):
         assert (folder / name).exists()
@@ -141,3 +141,22 @@ def test_help_imports_nothing_heavy():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("args", [["verdict", "DIR"], ["run", "--help"], ["list"], ["host"]])
+def test_a_reader_that_goes_away_is_no_failure(tiny, args):
+    """As ``| head`` does, at the first line."""
+    folder, _ = tiny
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", *(str(folder) if arg == "DIR" else arg for arg in args)],
+        cwd=ROOT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -68,6 +68,11 @@ def test_a_request_holds_what_the_worker_needs():
     assert request["place"] == ((0, 1),)
     assert request["files"] == {"abc": ""}
     assert request["seed"] == 5
+    assert request["oversubscribed"] == (False,)
+    crowded = replace(e, cpus=((0, 0), (1,)))
+    assert make_request(crowded, SETTINGS, seed=5)["oversubscribed"] == (True, False)
+    unpinned = replace(e, cpus=((-1,),))
+    assert make_request(unpinned, SETTINGS, seed=5)["oversubscribed"] == (False,)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,8 @@ def test_a_request_holds_what_the_worker_needs():
         ("fail", "no page of 2 MiB"),
         ("wrong", "evidence: actor 0 has 50.0% of its bytes as base before"),
         ("wrong-after", "as base after"),
-        ("misplaced", "on another memory node"),
+        ("misplaced", "25.0% of its bytes on another memory node"),
+        ("misplaced-rest", "2.0% of its bytes on another memory node"),
         ("deadline", "deadline"),
     ],
 )
@@ -129,9 +135,12 @@ def test_slowness_is_not_invalid(fake, tmp_path):
 
 
 def test_unknown_evidence_is_kept(fake, tmp_path):
-    fake.script(scan=["unknown"])
-    _, state = run(tmp_path / "out", pages_plan(rounds=2, kernels=("scan",)))
+    fake.script(scan=["partly"])
+    watcher = Silent()
+    _, state = run(tmp_path / "out", pages_plan(rounds=2, kernels=("scan",)), watcher)
     assert len(state.samples) == 2
+    assert len(watcher.messages) == 2, "said once a mix"
+    assert all("1% of the pages" in message for message in watcher.messages)
 
 
 def test_a_skip_drops_that_entry_only(fake, tmp_path):

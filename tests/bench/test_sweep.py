@@ -222,7 +222,7 @@ def test_wrong_flags_are_told_at_once_by_the_names_they_are_given():
             Made(),
         )
     told = str(caught.value)
-    for flag in ("--samples", "--size[0]", "--kernel[0]", "--working-set", "--pages"):
+    for flag in ("--samples", "--size big", "--kernel steam", "--working-set", "--pages"):
         assert f"{flag}: " in told
 
 
@@ -230,11 +230,11 @@ def test_presets_are_the_files_of_their_folder():
     assert {"quick", "standard", "full"} <= set(sweepfile.preset_names())
 
 
-def test_pydantic_is_imported_for_sweeps_only():
+def test_pydantic_is_imported_for_files_of_users_only():
     folder = Path(sweepfile.__file__).parent
     users = [
         p.name
         for p in folder.rglob("*.py")
         if re.search("^(from|import) pydantic", p.read_text(), re.M)
     ]
-    assert sorted(users) == ["sweep.py", "sweepfile.py"]
+    assert sorted(users) == ["scenariofile.py", "sweep.py", "sweepfile.py"]

@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
 from bench import native, worker
 from bench.schema import ACTOR_FIELDS, SAMPLE_FIELDS, SCHEMA
+from bench.spawn import run_worker
 
 
 def ask(mix, place=((-1,),), **changes):
@@ -48,11 +48,16 @@ def test_bytes_are_of_all_threads():
     assert two["threads"] == 2
 
 
-def test_threads_on_one_cpu_are_marked_as_oversubscribed():
-    import os
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_driver_says_whether_threads_share_cpus(shared):
+    """Only it knows all CPUs that may be used: threads that are not pinned may have enough."""
+    response = ask("spin/scalar/base/1t/0B", oversubscribed=[shared])
+    assert response["actors"][0]["oversubscribed"] is shared
 
-    cpu = min(os.sched_getaffinity(0))
-    assert ask("spin/scalar/base/2t/0B", place=[[cpu, cpu]])["actors"][0]["oversubscribed"]
+
+def test_where_threads_that_are_not_pinned_ran_is_unknown():
+    assert ask("spin/scalar/base/2t/0B", place=[[-1, -1]])["where"]["state"] == "unknown"
+    assert ask("spin/scalar/base/1t/0B")["where"]["state"] == "one"
 
 
 def test_memory_the_host_does_not_have_is_a_skip_with_its_stage():
@@ -80,25 +85,35 @@ def test_the_worker_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "expected"),
+    ("before", "after", "cpus", "expected"),
     [
-        (None, None, "one"),
-        (90.0, 110.0, "near"),
-        (450.0, 430.0, "far"),
-        (90.0, 450.0, "moved"),
-        (450.0, 90.0, "moved"),
-        (90.0, None, "unknown"),
+        (None, None, [3], "one"),
+        (None, None, [3, 3], "one"),
+        (None, None, [-1], "one"),
+        (90.0, 110.0, [0, 1], "near"),
+        (450.0, 430.0, [0, 1], "far"),
+        (90.0, 450.0, [0, 1], "moved"),
+        (450.0, 90.0, [0, 1], "moved"),
+        (90.0, None, [0, 1], "unknown"),
+        (None, None, [0, 1], "unknown"),
+        (None, None, [-1, -1], "unknown"),
+        (90.0, 90.0, [0, 1, -1], "unknown"),
     ],
 )
-def test_state_is_the_placement_before_and_after(before, after, expected):
-    assert worker.state(before, after) == expected
+def test_state_is_the_placement_before_and_after(before, after, cpus, expected):
+    assert worker.state(before, after, cpus) == expected
 
 
-def test_worker_total_covers_its_parts():
-    began = time.perf_counter()
-    response = ask("scan/scalar/base/1t/1MiB")
-    wall = time.perf_counter() - began
-    assert response["window_s"] <= response["worker"]["total_s"] <= wall
+def test_what_a_sample_costs_beside_its_window_is_told():
+    """From the moment the driver began: a process, Python and its imports are most of it."""
+    request = {"mix": "scan/scalar/base/1t/1MiB", "place": [[-1]], "window_s": 0.02}
+    request |= {"warm_s": 0.002, "min_passes": 3, "deadline_s": 5}
+    outcome = run_worker(request, 60)
+    cost = outcome.response["worker"]
+    assert set(cost) == {"start_s", "touch_s", "fill_s", "total_s"}
+    parts = cost["start_s"] + cost["touch_s"] + cost["fill_s"]
+    assert parts + outcome.response["window_s"] <= cost["total_s"] <= outcome.wall_s
+    assert cost["start_s"] > cost["fill_s"], "Python starts slower than a MiB is filled"
 
 
 @pytest.mark.parametrize("policy", ["base", "thp"])

@@ -40,7 +40,7 @@ class Arrays:
 
 
 def views(raw):
-    ffi, lib = native._module().ffi, native._module().lib
+    ffi, lib = native.module().ffi, native.module().lib
     found = {}
     start, size = ffi.new("void **"), ffi.new("uint64_t *")
     for k, array in enumerate(native.kernel("spmv").arrays):
@@ -151,7 +151,7 @@ def pair(actor, cpus, library, window_s, seed):
             raise RuntimeError("the library's product differs from ours")
         other.close()
     finally:
-        native._module().lib.ps_release(raw.kept)
+        native.module().lib.ps_release(raw.kept)
     return ours, theirs
 
 

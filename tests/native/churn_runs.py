@@ -65,7 +65,7 @@ class Held:
 @contextmanager
 def held(actor, passes=1, seed=1):
     """What every thread still holds after so many passes; gone when the context is left."""
-    ffi, lib = native._module().ffi, native._module().lib
+    ffi, lib = native.module().ffi, native.module().lib
     settings = native.RunSettings(fixed_passes=passes, check=False, seed=seed)
     raw = native.run(Mix((replace(actor, role="measured"),)), settings, keep=True)
     start, size = ffi.new("void **"), ffi.new("uint64_t *")

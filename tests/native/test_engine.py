@@ -31,6 +31,13 @@ def hash64(seed, counter):
     return x ^ (x >> 31)
 
 
+def in_child(program):
+    """Run a program that may take the process along, or changes it for good."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def doubled(once):
     raw = once.arrays["doubled"][0]
     return struct.unpack(f"{len(raw) // 8}Q", raw)
@@ -120,6 +127,18 @@ class TestWindow:
         raw = native.run(mix, replace(QUICK, window_s=1e-6))
         assert raw.actors[0].passes >= 3
 
+    @pytest.mark.parametrize("joined", [False, True])
+    def test_a_threads_passes_are_whole_ones_in_the_window(self, joined):
+        """Not those that began before it opened or were cut off by its end."""
+        actor = Actor("sleep", "scalar", "base", 1, 0, (("steps", 5),), joined=joined)
+        slow = replace(actor, params=(("steps", 5), ("step_us", 4000)))
+        raw = native.run(Mix((slow,)), replace(QUICK, warm_s=0.01))
+        thread, steps = raw.threads[0], raw.actors[0].work.n_steps
+        # The window opens in the middle of a pass and closes at the end of one.
+        assert thread.passes == int(thread.steps / steps)
+        assert thread.steps > thread.passes * steps
+        assert raw.actors[0].passes >= 3
+
     def test_fixed_passes_are_exact(self, toy):
         raw = toy.run(Mix((TOY,)), replace(QUICK, fixed_passes=5))
         assert raw.actors[0].passes == 5
@@ -172,7 +191,23 @@ class TestScripts:
         active = sum(raw.threads[i].step_ns for i in range(2)) * 1e-9
         assert active <= raw.window_s * 1.02
         assert raw.pools[0].takes >= 6
-        assert raw.pools[0].takes - raw.pools[0].puts in (0, 1)
+        assert abs(raw.pools[0].takes - raw.pools[0].puts) <= 1
+
+    def test_figures_of_a_pool_are_of_the_window_alone(self):
+        """Not of the warm-up before it, which is ten times as long."""
+        script = parse_script("take(m).pass.put(m)")
+        actor = Actor("spin", "scalar", "base", 1, 0, (("steps", 10),), script=script)
+        raw = native.run(
+            Mix((actor, actor), (Pool("m", 1),)), replace(QUICK, warm_s=0.3, window_s=0.03)
+        )
+        threads, pool = [raw.threads[i] for i in range(2)], raw.pools[0]
+        passes = sum(raw.actors[i].passes for i in range(2))
+        assert abs(pool.takes - passes) <= 3
+        assert abs(pool.puts - passes) <= 3
+        assert pool.takes + pool.puts == sum(thread.acquisitions for thread in threads)
+        assert pool.wait_ns == sum(thread.wait_ns for thread in threads) > 0
+        assert pool.wait_ns <= 2 * raw.window_s * 1e9
+        assert 0 < pool.blocked <= pool.takes + pool.puts + 2
 
     def test_rest_is_counted_and_lengthens_the_value(self, toy):
         script = parse_script("pass.rest(2000000)")
@@ -201,6 +236,33 @@ class TestScripts:
         # It may have begun a step before the other became active for the first time.
         assert raw.threads[1].steps < 0.1 * raw.threads[0].steps
         assert raw.threads[1].courtesy_ns > 0
+
+    def test_a_pause_is_over_when_all_threads_of_those_above_are_idle(self):
+        """Also where threads of theirs that only follow a leader have paused themselves."""
+        spin = Actor("spin", "scalar", "base", 1, 0, (("steps", 10),))
+        mix = Mix(
+            (
+                replace(spin, priority=2, script=parse_script("pass.rest(1000000)")),
+                replace(
+                    spin,
+                    threads=2,
+                    joined=True,
+                    priority=1,
+                    courtesy="pause",
+                    script=parse_script("pass.rest(20000000)"),
+                ),
+                replace(spin, courtesy="pause", role="background"),
+            )
+        )
+        raw = native.run(mix, replace(QUICK, warm_s=0.3, window_s=0.1))
+        follower, low = raw.threads[2], raw.threads[3]
+        assert low.steps > follower.steps > 0
+
+    def test_fixed_work_that_is_done_keeps_nobody_waiting(self):
+        spin = Actor("spin", "scalar", "base", 1, 0, (("steps", 10),))
+        mix = Mix((replace(spin, priority=1), replace(spin, courtesy="pause")))
+        raw = native.run(mix, replace(QUICK, fixed_passes=3, deadline_s=2))
+        assert [raw.actors[i].passes for i in range(2)] == [3, 3]
 
     def test_yield_gives_way_but_goes_on(self, toy):
         first = replace(TOY, threads=1, priority=1)
@@ -331,6 +393,17 @@ class TestMemory:
             toy.run(Mix((wrong,)), QUICK)
         assert caught.value.stage == "check"
 
+    def test_kept_arrays_are_released_without_the_mix(self):
+        """The caller's mix and its values may be gone by then."""
+        in_child(
+            "from bench import native\n"
+            "from bench.mix import *\n"
+            "actor = Actor('spin', 'scalar', 'base', 1, 0)\n"
+            "raw = native.run(Mix((actor,)), native.RunSettings(fixed_passes=1), keep=True)\n"
+            "raw.spec.actors[0].kernel = raw.spec.ffi.NULL\n"
+            "native.module().lib.ps_release(raw.kept)\n"
+        )
+
     def test_pinned_threads_run_where_they_were_put(self):
         cpu = cpus_allowed[-1]
         raw = native.run(Mix((Actor("spin", "scalar", "base", 1, 0),)), QUICK, cpus=[[cpu]])
@@ -339,6 +412,59 @@ class TestMemory:
     def test_a_cpu_that_is_not_there_is_named(self):
         with pytest.raises(native.RunFailedError, match="CPU 4000"):
             native.run(Mix((Actor("spin", "scalar", "base", 1, 0),)), QUICK, cpus=[[4000]])
+
+
+# As a container's default profile does without --cap-add SYS_NICE.
+REFUSING = """
+import ctypes, struct
+from bench import native
+from bench.mix import *
+
+def refuse(*calls):
+    # Load the call's number; EPERM where it is one of these, else allow.
+    rows = [(0x20, 0, 0, 0)]
+    rows += [(0x15, len(calls) - i, 0, call) for i, call in enumerate(calls)]
+    rows += [(0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050001)]
+    code = b"".join(struct.pack("HBBI", *row) for row in rows)
+    data = ctypes.create_string_buffer(code)
+    filter = struct.pack("HxxxxxxP", len(rows), ctypes.addressof(data))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0  # no new privileges
+    assert libc.prctl(22, 2, filter, 0, 0) == 0  # a filter of system calls
+
+MBIND, MOVE_PAGES = 237, 279
+actor = Actor("scan", "scalar", "base", 1, 1 << 20)
+settings = native.RunSettings(window_s=0.01, warm_s=0)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls are x86-64's")
+class TestNodes:
+    def test_a_page_whose_node_cannot_be_told_is_unknown_and_not_right(self):
+        told = in_child(
+            REFUSING + "refuse(MOVE_PAGES)\n"
+            "raw = native.run(Mix((actor,)), settings, nodes=[[0]])\n"
+            "row = raw.actors[0].before\n"
+            "print(row.wrong_node_bytes, row.unknown_node_bytes, row.total_bytes)\n"
+        )
+        wrong, unknown, total = map(int, told.split())
+        assert (wrong, unknown) == (0, total)
+
+    def test_memory_that_was_not_bound_is_on_no_unknown_node(self):
+        raw = native.run(Mix((Actor("scan", "scalar", "base", 1, MIB),)), QUICK)
+        before = raw.actors[0].before
+        assert (before.wrong_node_bytes, before.unknown_node_bytes) == (0, 0)
+
+    def test_a_binding_that_is_forbidden_says_what_would_allow_it(self):
+        said = in_child(
+            REFUSING + "refuse(MBIND)\n"
+            "try:\n"
+            "    native.run(Mix((actor,)), settings, nodes=[[0]])\n"
+            "except native.RefusedError as error:\n"
+            "    print(error.stage, error)\n"
+        )
+        assert said.startswith("map ")
+        assert "--cap-add SYS_NICE" in said
 
 
 class TestProbes:

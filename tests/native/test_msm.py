@@ -232,8 +232,16 @@ def test_the_check_notices_faults(fault):
 @pytest.mark.parametrize("size", [64 * MIB, 1 << 30, 1 << 34])
 @pytest.mark.parametrize("name", GROUP_NAMES)
 def test_buckets_of_any_number_of_threads_fit_beside_the_points(name, size, threads):
-    footprint = native.footprint(msm(threads=threads, size=size, group=name))
+    footprint = native.footprint(msm(threads=threads, size=size, group=name, arithmetic="none"))
     assert size / 5 < sum(footprint.used) <= size
+
+
+@pytest.mark.parametrize("name", GROUP_NAMES)
+def test_real_arithmetic_takes_no_more_points_than_a_second_unless_told(name):
+    most = {"g1": 1 << 16, "g2": 1 << 14}[name]
+    assert native.effort(msm(size=1 << 30, group=name)).ops == most
+    assert native.effort(msm(size=1 << 30, group=name, points=2 * most)).ops == 2 * most
+    assert native.effort(msm(size=1 << 30, group=name, arithmetic="none")).ops > 2 * most
 
 
 def test_points_fill_a_quarter_of_the_size_whatever_the_threads():

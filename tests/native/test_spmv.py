@@ -345,6 +345,16 @@ def test_a_user_s_real_numbers_multiply_as_well_as_rounding_allows(user):
         native.footprint(spmv(values="fr", matrix_file=file))
 
 
+def test_rows_whose_sum_is_no_number_are_not_called_wrong(user):
+    matrix = random_matrix((100, 100), whole=False).tolil()
+    matrix[7, 3:9] = [1e308, -1e308, 1e308, 1e308, -1e308, -1e308]
+    matrix[50, 0:2] = [-1e308, 1e308]
+    file = user(matrix.tocsr())
+    for variant in variants():
+        y = Product(native.run_once(spmv(variant, matrix_file=file))).y
+        assert np.isfinite(np.delete(y, [7, 50])).all()
+
+
 def test_a_user_s_pattern_has_ones_in_every_kind_of_values(user):
     matrix = random_matrix()
     matrix.data[:] = 1

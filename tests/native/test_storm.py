@@ -394,10 +394,8 @@ def test_a_mutex_keeps_releases_apart():
 @pytest.mark.multicore
 @pytest.mark.isolated
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
-def test_processes_scale_where_threads_of_one_hold_each_other_up(request):
+def test_processes_scale_where_threads_of_one_hold_each_other_up():
     """One-page chunks on two CPUs. Each release of a thread interrupts the other's CPU."""
-    if "hw" not in request.config.option.markexpr:
-        pytest.skip("needs two CPUs that nobody else uses: pytest -m hw")
     place = [sorted(os.sched_getaffinity(0))[:2]]
 
     def rate(process):
