@@ -16,7 +16,7 @@ from analysis.stats import Decision
 from bench.units import format_size
 
 if TYPE_CHECKING:
-    from analysis.plot import Axes
+    from analysis.plot import Axes, Axis
 
 
 class Style(NamedTuple):
@@ -46,6 +46,8 @@ VERDICTS = {
 }
 GRAY = "0.55"
 MOST_TICKS = 9
+# Of a logarithmic axis, up to which 2 and 5 get a label too.
+FINE_DECADES = 3
 # Between two labels of an axis, as a share of it.
 LEAST_ROOM = 0.17
 
@@ -186,14 +188,14 @@ def ticks_in_bytes(axes: "Axes") -> None:
     axes.set_xticks([], minor=True)
 
 
-def ticks_in_numbers(axes: "Axes") -> None:
-    """Label a logarithmic y axis with 1, 2, 5, 10 and so on instead of powers."""
-    low, high = axes.get_ylim()
+def ticks_in_numbers(axis: "Axis") -> None:
+    """Label a logarithmic axis with 1, 2, 5, 10 and so on instead of powers."""
+    low, high = axis.get_view_interval()
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if len(decades) <= 5 else (1,)
+    steps = (1, 2, 5) if math.log10(high / low) < FINE_DECADES else (1,)
     ticks = [n * 10.0**k for k in decades for n in steps if low <= n * 10.0**k <= high]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks([], minor=True)
+    axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
 
 
 def ticks_in_percent(axes: "Axes") -> None:

@@ -42,7 +42,8 @@ from bench.errors import UsageError
 from bench.units import format_size
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Axes  # the type in signatures elsewhere
+    from matplotlib.axes import Axes as Axes  # the types in signatures elsewhere
+    from matplotlib.axis import Axis as Axis
     from pandas import DataFrame
 
     Data = Iterable[Row] | DataFrame
@@ -60,15 +61,27 @@ def new_axes(ax: "Axes | None") -> "Axes":
 def plot_fit(fit: Fit, ax: "Axes | None" = None) -> "Axes":
     """Draw the measured points, the fitted curve and the 95 % band of the curve."""
     axes = new_axes(ax)
-    x = np.linspace(fit.x.min(), fit.x.max(), 200)
+    sizes = fit.model.SUBJECT == "tlb"
+    x = (np.geomspace if sizes else np.linspace)(fit.x.min(), fit.x.max(), 200)
+    if sizes:
+        axes.set_xscale("log", base=2)
+    if fit.scale == "log":
+        axes.set_yscale("log")
     low, high = fit.predict_band(x)
-    (line,) = axes.plot(x, fit.predict(x), label=fit.model.NAME)
-    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    color, dot, _ = STYLES[1]
+    axes.plot(x, fit.predict(x), color=color, linewidth=1.2, label=fit.model.NAME)
+    axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
     if fit.groups is not None:
         for at, group in zip(fit.x, fit.groups, strict=True):
             axes.plot(np.full(group.size, at), group, ".", color="0.7", markersize=3)
-    axes.plot(fit.x, fit.y, "o", color=line.get_color(), label="measured")
-    axes.legend()
+    axes.plot(fit.x, fit.y, dot, color=color, markersize=5, label="measured")
+    if fit.scale == "log":
+        ticks_in_numbers(axes.yaxis)
+    else:
+        axes.set_ylim(bottom=min(0.0, float(fit.y.min())))
+    if sizes:
+        ticks_in_bytes(axes)
+    finish(axes, fit.model.SUBJECT)
     return axes
 
 
@@ -134,7 +147,7 @@ def plot_latency(
     for curve, style, name, shift in styled(curves):
         draw_points(axes, curve, (style, name), shift, joined=True)
     ticks_in_bytes(axes)
-    ticks_in_numbers(axes)
+    ticks_in_numbers(axes.yaxis)
     axes.set_xlabel("working set")
     axes.set_ylabel("ns a load")
     draw_marks(axes, marks or {})
@@ -270,6 +283,8 @@ def plot_stalls(steps: Iterable[Row], ax: "Axes | None" = None) -> "Axes":
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    ticks_in_numbers(axes.xaxis)
+    ticks_in_numbers(axes.yaxis)
     axes.set_xlabel("µs a step")
     axes.set_ylabel("longer steps, a second of one thread")
     one = {(case.label, case.size, case.pages) for case in drawn}

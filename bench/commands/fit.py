@@ -127,7 +127,10 @@ def _show_one(console: "Console", curve: "MeasuredCurve", choice: "Choice") -> N
             told = {"x": at, "y": unit, "y/x": f"{unit} a {at.removesuffix('s')}"}.get(param.unit)
             value, low, high = (_quantity(v, told) for v in values)
             words = "" if told in (None, "bytes") else f" {told}"
-            lines.append(f"      {name:<7} {f'{value}{words} [{low}, {high}]':<34} {note}")
+            text = f"{value}{words} [{low}, {high}]"
+            if name in fit.not_identifiable:
+                text = "-"
+            lines.append(f"      {name:<7} {text:<34} {note}")
         lines += [f"      {name:<7} {number(value)}" for name, value in fit.derived.items()]
         loo = f"{100 * fit.loo:.3g} %" if fit.scale == "log" else f"{number(fit.loo)} {unit}"
         lines.append(f"      error {fit.rms_percent:.3g} %; points left out are missed by {loo}")
