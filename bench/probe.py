@@ -38,6 +38,8 @@ PASSES = 3
 LIMIT_S = 120.0
 # A TLB miss that costs less than this is a hit in the next level or noise.
 LEAST_WALK_NS = 4.0
+# A walk of a virtual machine's two tables shortened by one of them still costs a third or more.
+LEAST_SHARE = 0.2
 # Every TLB with entries for large pages has at least this many of them.
 LEAST_LARGE_ENTRIES = 64
 
@@ -85,16 +87,20 @@ def tlb_cost(pages: Ladder, caches: Ladder) -> Ladder:
     return {count: ns - _interpolate(caches, count * LINE) for count, ns in sorted(pages.items())}
 
 
-def tlb_reach(pages: Ladder, caches: Ladder) -> int | None:
+def tlb_reach(pages: Ladder, caches: Ladder, walk_ns: float = 0.0) -> int | None:
     """Largest number of base pages spanned before misses begin to cost, for good.
 
     A miss is cheap while the page tables themselves lie in a near cache, so the break is where a
     tenth of the full cost is paid, not half.
 
-    None where no break was found: the reach is above what was spanned.
+    None where no break was found: the reach is above what was spanned. ``walk_ns`` is the full cost
+    under small pages: far less than that is no miss of this ladder, but noise.
     """
     cost = _without_spikes(tlb_cost(pages, caches))
-    least = max(LEAST_WALK_NS, max(cost.values(), default=0.0) / 10)
+    full = max(cost.values(), default=0.0)
+    if full < walk_ns * LEAST_SHARE:
+        return None
+    least = max(LEAST_WALK_NS, full / 10)
     reached = [count for count, ns in cost.items() if ns < least]
     if not reached or max(reached) == max(cost):
         return None
@@ -126,8 +132,10 @@ def conclude(measured: Measured, pages: Mapping[str, int]) -> Probe:
     """What planning needs of it; ``pages``: page size by policy."""
     reach: dict[int, int] = {}
     small_host_pages: bool | None = None
+    base = tlb_cost(measured.page_ns.get("base", {}), measured.cache_ns)
+    walk_ns = max(base.values(), default=0.0)
     for policy, ladder in measured.page_ns.items():
-        count = tlb_reach(ladder, measured.cache_ns)
+        count = tlb_reach(ladder, measured.cache_ns, walk_ns)
         if count is not None:
             reach[pages[policy]] = count * pages["base"]
     large = [pages[policy] for policy in measured.page_ns if pages[policy] > pages["base"]]

@@ -71,6 +71,13 @@ def test_large_host_pages_show_as_no_break_under_thp():
     assert found.reach_bytes == {4096: 2048 * 4096}
 
 
+def test_a_cost_far_below_a_walk_is_not_taken_for_small_host_pages():
+    found = probe.conclude(
+        measured(base=pages_with_break(2048, 60.0), thp=pages_with_break(16384, 7.0)), PAGES
+    )
+    assert found.small_host_pages is False
+
+
 def test_without_a_large_policy_nothing_is_said_about_the_host():
     found = probe.conclude(measured(base=pages_with_break(2048, 60.0)), PAGES)
     assert found.small_host_pages is None
