@@ -38,7 +38,8 @@ class Concurrency:
 def best_concurrency(rows: Sequence[Row]) -> list[Concurrency]:
     """Best concurrency of every kernel alone, by size and page policy."""
     curves = measured_curves(rows, "bandwidth")
-    variants = Counter((c.label, c.size, c.pages) for c in curves)
+    different = {(c.label, c.size, c.pages, c.variant) for c in curves}
+    variants = Counter(key[:3] for key in different)
     found = []
     for curve in sorted(curves, key=lambda c: (c.label, c.size, c.pages != "base", c.pages)):
         points = dict(zip(curve.x, curve.y, strict=True))
