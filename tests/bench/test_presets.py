@@ -114,7 +114,7 @@ def test_no_preset_asks_for_what_a_kernel_refuses(hosts, preset, name):
 def test_the_examples_of_the_documentation_can_be_planned(hosts):
     text = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
         config = validate(tomllib.loads(example), "example", native)
         assert make_plan(config, hosts["vm2"], native).blocks
