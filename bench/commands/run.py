@@ -17,7 +17,7 @@ SUMMARY = "measure bandwidth and latency by kernel, page policy and thread count
 EPILOG = """  {prog} run                                       the quick sweep, about a minute
   {prog} run --preset standard --budget 20m
   {prog} run --kernel scan[op=copy] --pages base,thp --threads 1,2,all
-  {prog} run --matrix mine.mtx.gz --threads 1,all  with a matrix of your own
+  {prog} run --matrix mine.mtx.gz    with a matrix of your own
   {prog} run --sweep my-sweep.toml --dry-run       what it would do, and how long it takes
   {prog} run --reserve-hugepages                   with the huge pages it needs (root)
   {prog} run --resume DIR                          after an interrupt, a kill, a full disk"""

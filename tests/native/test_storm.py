@@ -26,6 +26,7 @@ from pages_module import choose, reserve
 from bench import native
 from bench.errors import UsageError
 from bench.mix import Actor, Mix, Pool, mix_name, parse_script
+from bench.worker import ANEW
 
 METHODS = native.kernel("storm").param("method").choices
 IN_REGION = tuple(method for method in METHODS if method != "heap")
@@ -287,7 +288,9 @@ def test_actors_that_need_different_environments_cannot_meet():
 @THP
 def test_a_process_started_otherwise_refuses_to_run():
     for started_for, asked in (("base", "thp"), ("thp", "base")):
-        response = sample(heap(asked), native.environment(heap(started_for)))
+        # As a worker that has started itself anew once and may not again.
+        environment = {**native.environment(heap(started_for)), ANEW: "1"}
+        response = sample(heap(asked), environment)
         assert response["error"]["kind"] == "skip"
         assert "GLIBC_TUNABLES=" in response["error"]["message"]
 
