@@ -10,6 +10,7 @@ import numpy as np
 
 from analysis import totals
 from analysis.load import Results, Row
+from analysis.paired import gain
 from analysis.remedy_stages import PAIRS, PILOT, SPIN, VERDICT, Choice, Spec, choose, total_pairs
 from analysis.stats import Decision, PairedByState, decide, not_tested
 from analysis.verdict import Cause, cause, decide_remedies
@@ -41,12 +42,6 @@ class RemedyResult:
     def tested(self) -> bool:
         """Whether fresh samples decided."""
         return self.total.verdict != "not tested"
-
-
-def gain(decision: Decision) -> tuple[float, float, float]:
-    """Median, low and high of the relative gain in speed."""
-    low = 1 / decision.high - 1 if decision.high else math.nan
-    return 1 / decision.ratio - 1, low, 1 / decision.low - 1 if decision.low else math.inf
 
 
 def judge(results: Results, spec: Spec) -> list[RemedyResult]:

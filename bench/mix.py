@@ -11,8 +11,8 @@ measured actor of a mix that has more than one actor. ``parse(name(case)) == cas
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 
 from bench.errors import UsageError
 from bench.units import format_size, parse_size
@@ -203,6 +203,18 @@ def parse_mix(text: str) -> Mix:
         else:
             actors.append(_parse_actor(part))
     return Mix(tuple(actors), tuple(pools))
+
+
+def with_paths(mix: Mix, paths: Mapping[str, str]) -> Mix:
+    """Give file parameters, which names carry by digest, their paths back."""
+
+    def located(value: Value) -> Value:
+        return FileRef(value.digest, paths[value.digest]) if isinstance(value, FileRef) else value
+
+    def found(actor: Actor) -> Actor:
+        return replace(actor, params=tuple((key, located(value)) for key, value in actor.params))
+
+    return replace(mix, actors=tuple(found(actor) for actor in mix.actors))
 
 
 def parse_script(text: str) -> tuple[Op, ...]:

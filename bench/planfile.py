@@ -4,14 +4,14 @@ Mixes stand by name, which holds everything but the paths of users' files; those
 """
 
 import tomllib
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from bench.blocks import Block, Entry, Placement, Plan, Settings, Skip
 from bench.errors import PagestormError, UsageError
 from bench.journal import replace_file
-from bench.mix import Actor, FileRef, Mix, Value, mix_name, parse_mix
+from bench.mix import FileRef, Mix, mix_name, parse_mix, with_paths
 from bench.schema import PLAN, SCHEMA
 
 
@@ -94,7 +94,7 @@ def _block_table(block: Block) -> dict[str, Any]:
 def _block(table: dict[str, Any], files: dict[str, str]) -> Block:
     entries = tuple(
         Entry(
-            _with_paths(parse_mix(item["mix"]), files),
+            with_paths(parse_mix(item["mix"]), files),
             _placement(item["cpus"]),
             _placement(item["nodes"]) if "nodes" in item else None,
             item["estimate_s"],
@@ -110,13 +110,3 @@ def _placement(rows: list[list[int]]) -> Placement:
 
 def _files(mix: Mix) -> list[FileRef]:
     return [v for actor in mix.actors for _, v in actor.params if isinstance(v, FileRef)]
-
-
-def _with_paths(mix: Mix, files: dict[str, str]) -> Mix:
-    def located(value: Value) -> Value:
-        return FileRef(value.digest, files[value.digest]) if isinstance(value, FileRef) else value
-
-    def with_paths(actor: Actor) -> Actor:
-        return replace(actor, params=tuple((key, located(value)) for key, value in actor.params))
-
-    return replace(mix, actors=tuple(with_paths(actor) for actor in mix.actors))

@@ -1,8 +1,8 @@
 """What is measured of a host rather than believed: caches, TLB reach, line transfer, shootdown.
 
-Virtual machines report caches and TLBs they do not have. Each point is a pointer chase in a fresh
-worker; the TLB's share is what one line a page costs more than the same number of lines packed
-together. Results are kept for as long as the machine is up.
+Virtual machines report caches and TLBs they do not have. Each point is a pointer chase on an arena
+of its own, all in one fresh process; the TLB's share is what one line a page costs more than the
+same number of lines packed together. Results are kept for as long as the machine is up.
 """
 
 import itertools
@@ -117,7 +117,7 @@ def _without_spikes(ladder: Ladder) -> Ladder:
 
 
 def _interpolate(ladder: Ladder, size: int) -> float:
-    """Latency at a size between two of the ladder's, on a logarithmic size axis."""
+    """Latency at a size between two of the ladder's, on a straight line."""
     sizes = sorted(ladder)
     if size <= sizes[0]:
         return ladder[sizes[0]]
@@ -155,7 +155,7 @@ def conclude(measured: Measured, pages: Mapping[str, int]) -> Probe:
 def _chase_ns(policy: str, size: int, stride: int, cpu: int) -> tuple[float, float]:
     """Nanoseconds a load, and seconds the first touch took.
 
-    The best of a few windows: on a shared machine noise only adds to a latency.
+    By the quickest tenth of its steps: on a shared machine noise only adds to a latency.
     """
     params = (("loads", LOADS), *((("stride", stride),) if stride != LINE else ()))
     # The arena's padding comes on top: the cycle itself has the size of the ladder's rung.

@@ -11,13 +11,12 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench import disturbance, native
 from bench.errors import PagestormError
-from bench.mix import Actor, FileRef, Mix, mix_name, parse_mix
+from bench.mix import Mix, mix_name, parse_mix, with_paths
 from bench.schema import SCHEMA
 
 # Round trips seen: 80 to 130 ns inside a core complex, 140 to 190 ns across a large mesh, 410 to
@@ -27,22 +26,6 @@ NEAR_NS = 300.0
 ANEW = "PAGESTORM_WORKER_ANEW"
 # More pairs would take longer than they tell.
 PINGPONG_PAIRS = 4
-
-
-def with_files(mix: Mix, files: dict[str, str]) -> Mix:
-    """Give file parameters, which names carry by digest, their paths back."""
-
-    def located(actor: Actor) -> Actor:
-        params = tuple(
-            (
-                key,
-                FileRef(value.digest, files[value.digest]) if isinstance(value, FileRef) else value,
-            )
-            for key, value in actor.params
-        )
-        return replace(actor, params=params)
-
-    return replace(mix, actors=tuple(located(actor) for actor in mix.actors))
 
 
 def pingpong(cpus: Sequence[int]) -> float | None:
@@ -136,7 +119,7 @@ def actor_report(raw: native.RawRun, mix: Mix, index: int, shared: bool) -> dict
 
 def measure(request: dict[str, Any], began: float) -> dict[str, Any]:
     """Run the request's mix and build the response."""
-    mix = with_files(parse_mix(request["mix"]), request.get("files", {}))
+    mix = with_paths(parse_mix(request["mix"]), request.get("files", {}))
     place = request["place"]
     used = [cpu for actor in place for cpu in actor]
     settings = native.RunSettings(

@@ -15,16 +15,6 @@
  * page table. */
 #define REGION_GAP (2ull << 20)
 
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-static uint64_t base_page(void)
-{
-    return (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* ---- inputs ------------------------------------------------------------------------------- */
 
 static int open_input(ps_value *value, char *why)
@@ -59,7 +49,7 @@ int ps_place_open(ps_place *place, const ps_actor *actor, uint32_t first, uint32
     place->first = first;
     place->n = n;
     place->values = calloc(kernel->n_params + 1u, sizeof *place->values);
-    ps_thread *threads = aligned_alloc(64, round_up(actor->n_threads * sizeof(ps_thread), 64));
+    ps_thread *threads = aligned_alloc(64, ps_round_up(actor->n_threads * sizeof(ps_thread), 64));
     if (!place->values || !threads) {
         free(threads);
         return ps_refuse(why, ENOMEM, "no memory for the context of %s", kernel->name);
@@ -192,7 +182,8 @@ static char *reserve(uint64_t bytes)
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     for (uint32_t area = 0; area < PS_COUNT(region_areas); area++)
         for (uint64_t i = 0; i < REGION_TRIES; i++) {
-            char *where = (char *)(uintptr_t)(region_areas[area] + i * round_up(bytes, 1ull << 30));
+            char *where =
+                (char *)(uintptr_t)(region_areas[area] + i * ps_round_up(bytes, 1ull << 30));
             char *got = mmap(where, bytes, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
             if (got == where)
                 return got;
@@ -210,13 +201,13 @@ static int reserve_regions(ps_place *place, char *why)
     ps_ctx *ctx = &place->ctx;
     uint64_t align = ps_policy_page(ctx->policy);
     align = align > REGION_GAP ? align : REGION_GAP;
-    uint64_t each = round_up(ctx->bytes[0], align) + align; /* a gap after each */
+    uint64_t each = ps_round_up(ctx->bytes[0], align) + align; /* a gap after each */
     place->arena.regions_bytes = each * place->n + 2 * align;
     place->arena.regions = reserve(place->arena.regions_bytes);
     if (!place->arena.regions)
         return ps_refuse(why, errno, "cannot reserve %llu bytes of address space",
                          (unsigned long long)place->arena.regions_bytes);
-    char *start = (char *)round_up((uint64_t)place->arena.regions + align, align);
+    char *start = (char *)ps_round_up((uint64_t)place->arena.regions + align, align);
     for (uint32_t i = 0; i < place->n; i++)
         ctx->threads[place->first + i].arrays[0] = start + i * each;
     return 0;
@@ -231,7 +222,7 @@ int ps_place_arrays(ps_place *place, bool map, char *why)
     if (code)
         return code;
     for (uint32_t i = 0; i < arena->n_segments; i++)
-        arena->segments[i].mapped_bytes = round_up(arena->segments[i].used_bytes, page);
+        arena->segments[i].mapped_bytes = ps_round_up(arena->segments[i].used_bytes, page);
     if (!map)
         return 0;
     for (uint32_t i = 0; i < arena->n_segments; i++) {
@@ -270,7 +261,7 @@ int ps_place_arrays(ps_place *place, bool map, char *why)
  * shared array, and shares need not end where pages do. */
 static void touch_range(char *start, uint64_t bytes)
 {
-    uint64_t page = base_page();
+    uint64_t page = ps_base_page();
     if (!bytes)
         return;
     for (char *at = start; at < start + bytes; at += page)
@@ -291,7 +282,7 @@ void ps_place_touch(ps_place *place, uint32_t thread)
             continue;
         }
         uint64_t first, last;
-        ps_share(ctx, thread, ctx->bytes[a], base_page(), &first, &last);
+        ps_share(ctx, thread, ctx->bytes[a], ps_base_page(), &first, &last);
         touch_range(start + first, last - first);
     }
 }
@@ -303,7 +294,7 @@ static void check_nodes(const ps_segment *segment, ps_evidence *out)
     enum { SAMPLES = 256 };
     void *pages[SAMPLES];
     int status[SAMPLES];
-    uint64_t page = base_page(), n_pages = round_up(segment->used_bytes, page) / page;
+    uint64_t page = ps_base_page(), n_pages = ps_round_up(segment->used_bytes, page) / page;
     unsigned long n = n_pages < SAMPLES ? n_pages : SAMPLES, wrong = 0, unknown = 0;
     if (segment->node < 0 || !n)
         return;
@@ -359,7 +350,7 @@ int ps_place_free_regions(ps_place *place, char *why)
 {
     for (uint32_t i = 0; i < place->n && place->ctx.bytes[0]; i++)
         if (munmap(place->ctx.threads[place->first + i].arrays[0],
-                   round_up(place->ctx.bytes[0], base_page())) < 0)
+                   ps_round_up(place->ctx.bytes[0], ps_base_page())) < 0)
             return ps_refuse(why, errno, "cannot free a reserved region: %s", strerror(errno));
     return 0;
 }
@@ -384,7 +375,7 @@ int ps_place_live_evidence(ps_place *place, ps_evidence *out, char *why)
 int ps_place_chunk_evidence(ps_place *place, uint64_t chunk_bytes, ps_evidence *out, char *why)
 {
     const ps_policy *policy = place->ctx.policy;
-    uint64_t bytes = round_up(chunk_bytes, ps_policy_page(policy));
+    uint64_t bytes = ps_round_up(chunk_bytes, ps_policy_page(policy));
     void *chunk = NULL;
     memset(out, 0, sizeof *out);
     int code = policy->map(policy, place->ctx.threads[place->first].arrays[0], bytes, &chunk);
@@ -401,7 +392,7 @@ void ps_fault_evidence(const ps_policy *policy, uint64_t touched_bytes, uint64_t
                        ps_evidence *out)
 {
     /* faults = f T/page + (1 - f) T/other; other is what the bytes would have come by instead. */
-    double page = (double)ps_policy_page(policy), base = (double)base_page();
+    double page = (double)ps_policy_page(policy), base = (double)ps_base_page();
     double other = page > base ? base : (double)(2u << 20);
     double touched = (double)touched_bytes;
     memset(out, 0, sizeof *out);
@@ -508,7 +499,7 @@ int ps_plan_actor(const ps_actor *actor, uint64_t *used, uint64_t *mapped, uint3
         uint64_t page = ps_policy_page(actor->policy);
         uint64_t live = place.ctx.live_bytes ? place.ctx.live_bytes : place.ctx.bytes[0];
         used[0] += live * actor->n_threads;
-        mapped[0] += round_up(live, page) * actor->n_threads;
+        mapped[0] += ps_round_up(live, page) * actor->n_threads;
         *n_nodes = *n_nodes ? *n_nodes : 1;
     }
     ps_place_close(&place);

@@ -34,20 +34,15 @@ static void futex_wake_all(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_processes)
 {
-    uint64_t teams = round_up(sizeof(ps_control), 64);
+    uint64_t teams = ps_round_up(sizeof(ps_control), 64);
     uint64_t pools = teams + mix->n_actors * sizeof(ps_team);
     uint64_t reports = pools + mix->n_pools * sizeof(ps_pool_state);
     uint64_t works = reports + (uint64_t)n_processes * mix->n_actors * sizeof(ps_report);
     uint64_t threads = works + mix->n_actors * sizeof(ps_work);
     uint64_t times = threads + n_threads * sizeof(ps_thread_result);
-    uint64_t bytes = round_up(times + 2 * n_threads * sizeof(uint64_t), 4096);
+    uint64_t bytes = ps_round_up(times + 2 * n_threads * sizeof(uint64_t), 4096);
     char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return NULL;

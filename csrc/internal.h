@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "pagestorm.h"
 
@@ -28,6 +29,16 @@ static inline uint64_t ps_clock_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_RAW, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t ps_round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static inline uint64_t ps_base_page(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Bytes each of n_arrays equal per-thread arrays may have so that all fit size_bytes with padding,

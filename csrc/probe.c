@@ -7,16 +7,11 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "pin.h"
 
 static int pin_self(int32_t cpu)
 {
-    _Alignas(cpu_set_t) char storage[1024] = {0};
-    size_t bytes = cpu < 0 ? 0 : CPU_ALLOC_SIZE((size_t)cpu + 1);
-    if (cpu < 0 || bytes > sizeof storage)
-        return EINVAL;
-    cpu_set_t *set = (cpu_set_t *)(void *)storage;
-    CPU_SET_S((size_t)cpu, bytes, set);
-    return pthread_setaffinity_np(pthread_self(), bytes, set);
+    return cpu < 0 ? EINVAL : ps_pin(cpu);
 }
 
 static int compare_doubles(const void *a, const void *b)

@@ -8,6 +8,7 @@
 
 #include "hist.h"
 #include "internal.h"
+#include "pin.h"
 
 /* ---- SIGBUS while touching: a pool or cgroup that gives less than was mapped --------------- */
 
@@ -426,15 +427,7 @@ static void check(ps_worker *worker)
 static int pin(const ps_worker *worker)
 {
     int32_t cpu = worker->mix->actors[worker->actor].cpus[worker->index];
-    if (cpu < 0)
-        return 0;
-    size_t bytes = CPU_ALLOC_SIZE((size_t)cpu + 1);
-    _Alignas(cpu_set_t) char storage[1024] = {0}; /* 8,192 CPUs */
-    if (bytes > sizeof storage)
-        return EINVAL;
-    cpu_set_t *set = (cpu_set_t *)(void *)storage;
-    CPU_SET_S((size_t)cpu, bytes, set);
-    return pthread_setaffinity_np(pthread_self(), bytes, set);
+    return cpu < 0 ? 0 : ps_pin(cpu);
 }
 
 /* Main threads read the evidence between two of them; nothing runs meanwhile. */

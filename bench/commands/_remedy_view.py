@@ -78,7 +78,7 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
 
 def gain_cells(decision: "Decision") -> tuple[str, str]:
     """Gain in speed and its interval."""
-    from analysis.remedy import gain
+    from analysis.paired import gain
 
     middle, low, high = gain(decision)
     if math.isnan(middle):

@@ -94,13 +94,17 @@ def make_plan(
     """
     from bench import native
     from bench.blocks import Block, Plan, Settings
+    from bench.mix import Mix
 
     settings = Settings(window_s, 0.002, 3, 10.0)
     weights = iter(range(1, 2 * n + 2 * HALF_BLOCKS + 1))
 
+    placed = _entry(actor, window_s)  # neither weight nor pace moves a thread
+
     def pair(name: str, question: str, second: "Actor") -> "Block":
         entries = tuple(
-            _entry(replace(one, weight=float(next(weights))), window_s) for one in (actor, second)
+            replace(placed, mix=Mix((replace(one, weight=float(next(weights))),)))
+            for one in (actor, second)
         )
         return Block(name, question, entries, settings)
 

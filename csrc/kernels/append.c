@@ -28,7 +28,7 @@ static uint64_t limb(const ps_ctx *ctx, uint32_t thread, uint64_t pass, uint64_t
 
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
-    uint64_t first = ctx->values[FIRST].number, page = churn_base_page();
+    uint64_t first = ctx->values[FIRST].number, page = ps_base_page();
     uint64_t share = ctx->size_bytes / ctx->n_threads;
     if (first % page)
         return ps_refuse(why, EINVAL, "first is a multiple of %llu B, not %llu",
@@ -95,7 +95,7 @@ static char *vector_of(const ps_thread *own)
 /* Note that the front of the vector is touched up to `bytes`. */
 static void touch_to(const ps_ctx *ctx, ps_thread *own, uint64_t bytes)
 {
-    uint64_t touched = churn_round_up(bytes, ps_policy_page(ctx->policy));
+    uint64_t touched = ps_round_up(bytes, ps_policy_page(ctx->policy));
     if (touched > own->words[TOUCHED]) {
         own->touched_bytes += touched - own->words[TOUCHED];
         own->words[TOUCHED] = touched;

@@ -16,16 +16,6 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-static inline uint64_t churn_round_up(uint64_t n, uint64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-static inline uint64_t churn_base_page(void)
-{
-    return (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* 0, or ENOTSUP where `bytes` cannot be made of the policy's pages alone. */
 static inline int churn_accepts_size(const ps_policy *policy, const char *what, uint64_t bytes,
                                      char *why)
@@ -58,7 +48,7 @@ static inline int churn_accepts_advice(const ps_policy *policy, int advice, cons
 static inline int churn_check_empty(const ps_ctx *ctx, uint32_t thread, char *why)
 {
     void *region = ctx->threads[thread].arrays[0];
-    uint64_t bytes = churn_round_up(ctx->bytes[0], churn_base_page());
+    uint64_t bytes = ps_round_up(ctx->bytes[0], ps_base_page());
     if (!bytes)
         return 0;
     void *got = mmap(region, bytes, PROT_NONE,

@@ -30,7 +30,7 @@ static bool holds_pass(const ps_ctx *ctx)
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
     uint64_t chunk = ctx->values[CHUNK].number, share = ctx->size_bytes / ctx->n_threads;
-    uint64_t page = ctx->words[PAGE] = churn_base_page();
+    uint64_t page = ctx->words[PAGE] = ps_base_page();
     if (chunk % page)
         return ps_refuse(why, EINVAL, "chunk is a multiple of %llu B, not %llu",
                          (unsigned long long)page, (unsigned long long)chunk);

@@ -25,7 +25,7 @@ static bool anchored(const ps_ctx *ctx)
 
 static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
 {
-    uint64_t page = ctx->words[PAGE] = churn_base_page();
+    uint64_t page = ctx->words[PAGE] = ps_base_page();
     if (ctx->values[TABLES].number == TABLES_FREED && method_of(ctx, METHOD)->keeps_tables)
         return ps_refuse(why, EINVAL,
                          "tables=freed belongs to method=munmap and mremap; %s has no say in it",
@@ -44,7 +44,7 @@ static int layout(ps_ctx *ctx, uint64_t *bytes, char *why)
     ctx->effort = (ps_effort){.ops = ctx->words[N_RELEASES],
                               .op_ns = FILL_NS_PER_BYTE * (double)filled_bytes(ctx, largest)};
     /* The anchor is the last page of the last table's range, in one of its own if need be. */
-    bytes[0] = anchored(ctx) ? churn_round_up(largest + page, ps_pmd_bytes()) : largest;
+    bytes[0] = anchored(ctx) ? ps_round_up(largest + page, ps_pmd_bytes()) : largest;
     if (ctx->values[METHOD].number == HEAP) {
         bytes[0] = 0;
         ctx->live_bytes += page; /* malloc's header */

@@ -60,9 +60,9 @@ static inline void fill_chunk(const ps_ctx *ctx, ps_thread *own, uint64_t bytes)
 static inline void account(const ps_ctx *ctx, ps_thread *own)
 {
     uint64_t page = ps_policy_page(ctx->policy), method = ctx->values[METHOD].number;
-    uint64_t in_pages = churn_round_up(own->words[FILLED], page);
+    uint64_t in_pages = ps_round_up(own->words[FILLED], page);
     if (method == HEAP) { /* whole pages inside; which of them are fresh, malloc does not say */
-        uint64_t start = churn_round_up(own->words[CHUNK], page);
+        uint64_t start = ps_round_up(own->words[CHUNK], page);
         uint64_t end = (own->words[CHUNK] + own->words[FILLED]) / page * page;
         churn_hold(own, (void *)(uintptr_t)start, end > start ? end - start : 0);
         return;

@@ -31,14 +31,14 @@ static inline uint64_t chunk_bytes(const ps_ctx *ctx, uint64_t ticket)
     uint64_t largest = ctx->words[LARGEST];
     if (ctx->values[SIZES].number == SIZES_FIXED)
         return largest;
-    return churn_round_up(largest * prover_mb[ticket % PROVER_N] / PROVER_LARGEST_MB,
-                          ctx->words[GRAIN]);
+    return ps_round_up(largest * prover_mb[ticket % PROVER_N] / PROVER_LARGEST_MB,
+                       ctx->words[GRAIN]);
 }
 
 /* How much of a chunk is used: its front, as of a vector with room to spare. */
 static inline uint64_t filled_bytes(const ps_ctx *ctx, uint64_t bytes)
 {
-    return churn_round_up(bytes * ctx->values[FILL].number / 100, ctx->words[PAGE]);
+    return ps_round_up(bytes * ctx->values[FILL].number / 100, ctx->words[PAGE]);
 }
 
 static inline int size_prover(ps_ctx *ctx, char *why)
