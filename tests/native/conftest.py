@@ -1,23 +1,14 @@
 """Builds the engine once more with the toy kernel in it."""
 
-import importlib.util
 import os
 import sys
-from pathlib import Path
 
 import pytest
+from engine_build import ROOT, load_builder
 
 from bench import native
 
-ROOT = Path(__file__).parents[2]
 MODULE = "_toy_native"
-
-
-def load_builder():
-    spec = importlib.util.spec_from_file_location("build_native", ROOT / "csrc" / "build_native.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")

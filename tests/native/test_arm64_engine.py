@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, load_builder
+from engine_build import ROOT, load_builder
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64-static"
 missing = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]

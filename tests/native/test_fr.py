@@ -6,7 +6,7 @@ import random
 
 import pytest
 from cffi import FFI
-from conftest import ROOT, load_builder
+from engine_build import ROOT, load_builder
 
 from bench import native
 
