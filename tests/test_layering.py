@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 FOR_ANALYSIS = {
     "bench.mix",
     "bench.scenario",
+    "bench.pipeline",
     "bench.schema",
     "bench.blocks",
     "bench.errors",
