@@ -94,8 +94,9 @@ class Forecast:
         if b1 <= 0:
             return Alone(pass_s)
         known = [self._traffic(mix) for mix in (*self.measured.all, self.measured.streamer)]
+        here = self._traffic(own)
         bs = saturated_traffic(b1, many, self.measured.cpus, max(known))
-        return Alone(pass_s, b1, max(bs, self._traffic(own)))
+        return Alone(pass_s, b1, max(bs, here), max(many, here))
 
     # ---- predictions ----------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class Forecast:
                 if math.isnan(gain):
                     return Prediction(reason=f"{self.scenario.names[i]} was not measured that way")
                 b1 = known.b1 * gain
-                known = Alone(known.pass_s / gain, b1, max(known.bs, b1))
+                known = Alone(known.pass_s / gain, b1, max(known.bs, b1), known.most * gain)
             alone.append(known)
         now = pass_rates(base, self.alone, self.cpus, self.teams)
         then = pass_rates(mix, alone, cpus, self.teams)

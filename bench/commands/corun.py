@@ -110,7 +110,7 @@ def _new_session(args: argparse.Namespace) -> "Session":
     options: dict[str, Any] = {
         "dead_band": parse_share(args.dead_band) or 0.02,
         "corun": {
-            "kernels": list(dict.fromkeys(c.first for c in made.cases)),
+            "kernels": list(dict.fromkeys(c.first for c in made.cases if c.kind == "pair")),
             "cases": [case.plain() for case in made.cases],
         },
     }
@@ -189,6 +189,7 @@ def _subjects(
     from bench.corunplan import Subject
     from bench.mix import Actor
     from bench.registry import BASE, BEST, param_value
+    from bench.spinners import KERNEL as SPIN
     from bench.sweepfile import kernel_choices
 
     registry = planner.registry
@@ -196,7 +197,7 @@ def _subjects(
     words = list(KERNELS)
     skips = []
     if args.kernels == "all":
-        words = [name for name in known if name not in ("spin", "sleep")]
+        words = [name for name in known if name not in (SPIN, "sleep")]
     elif args.kernels:
         words = [args.kernels]
     else:
@@ -206,6 +207,8 @@ def _subjects(
     found: dict[str, Subject] = {}
     for choice in kernel_choices(words, registry):
         kernel = known[choice.name]
+        if choice.name == SPIN:
+            raise UsageError("spin stands beside every kernel in any case", "leave it out")
         for variant in choice.variant:
             params = tuple(
                 (key, param_value(kernel, key, values[0])) for key, values in choice.params.items()
