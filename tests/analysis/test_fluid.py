@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.fluid import Alone, at_threads, pass_rates, saturated_traffic
+from analysis.fluid import Alone, at_threads, pass_rates, saturated_traffic, saturation
 from bench.mix import Actor, Mix, Op, Pool, parse_script
 
 
