@@ -64,38 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", metavar="TIME", help=f"for everything ({BUDGET})")
     parser.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
     parser.add_argument("--dead-band", metavar="SHARE", help="smallest effect that matters (2%%)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and of order")
+    parser.add_argument("--seed", type=int, metavar="N", help="of data and of order")
     add_output_arguments(parser)
-
-
-# What a resumed run may be told; all else is in its plan.
-_WITH_RESUME = {"command", "run", "resume", "json", "budget", "seed"}
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure the matrix, then print it."""
-    from bench.commands._session import open_session
-    from bench.units import parse_duration
+    from bench.commands._session import resumed
 
-    if args.resume:
-        other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
-        if other:
-            raise UsageError(
-                f"{', '.join(other)}: a resumed run keeps to its plan",
-                "leave it out, or start a new run",
-            )
-        budget_s = parse_duration(args.budget) if args.budget else None
-        session = open_session(args.resume, args.json, budget_s)
-        if "corun" not in session.options:
-            raise UsageError(f"{args.resume} is not a run of corun")
-    else:
-        session = _new_session(args)
+    session = resumed(args, "corun") if args.resume else _new_session(args)
     session.tables, session.name = False, "corun"
     if args.dry_run:
-        from bench.commands import _planview
-
-        _planview.show(session.plan, sys.stdout, args.json)
-        return 0
+        return session.preview()
     code = session.run()
     show(session.folder, session.options, args.json)
     return code
@@ -155,7 +135,7 @@ def plan(args: argparse.Namespace, budget_s: float) -> "Matrix":
         rounds,
         LEAST_ROUNDS,
         budget_s * PLANNED,
-        args.seed,
+        args.seed or 1,
         skips,
     )
     made.plan = replace(made.plan, notes=notes)
