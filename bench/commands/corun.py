@@ -35,8 +35,9 @@ BUDGET = "4m30s"
 ROUNDS, LEAST_ROUNDS = 10, 6
 PLANNED = 0.7
 """Of the budget that the fewest rounds may take by the estimate: busy hosts take longer."""
-MOST_SIZE = 64 << 20
-"""Of an arena by default: larger ones take longer to fill than to measure."""
+LEAST_SIZE, THREAD_SIZE, MOST_SIZE = 64 << 20, 32 << 20, 256 << 20
+"""Of an arena by default, at most: so much a thread, but not under the first nor over the last.
+Larger ones take longer to fill than to measure."""
 CHURN_SIZE = 4 << 20
 """Memory that is released again needs no more than a few chunks."""
 
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pages", default=None, metavar="POLICY", help="page policy (base)")
     parser.add_argument(
-        "--size", metavar="SIZE", help="arena of each actor (beyond the caches, 64MiB at most)"
+        "--size", metavar="SIZE", help="arena of each actor (beyond the caches, 256MiB at most)"
     )
     parser.add_argument("--samples", type=int, metavar="N", help=f"rounds ({ROUNDS} at most)")
     parser.add_argument("--window", metavar="TIME", help="length of one sample's window (120ms)")
@@ -146,17 +147,18 @@ def _size(
     args: argparse.Namespace, resources: "Resources", probe: "Probe"
 ) -> tuple[int, tuple[str, ...]]:
     """Arena of kernels that keep their memory, and what must be said about it."""
-    from bench.sizes import bandwidth_size, last_level
+    from bench.sizes import bandwidth_size, last_level, power_of_two
     from bench.units import format_size, parse_size
 
     if args.size:
         return parse_size(args.size), ()
     llc = last_level(resources.topology, resources.allowed, probe)
     size = bandwidth_size(llc, resources.page_bytes, probe)
-    if size <= MOST_SIZE:
+    most = min(MOST_SIZE, max(LEAST_SIZE, power_of_two(THREAD_SIZE * (resources.threads // 2))))
+    if size <= most:
         return size, ()
-    return MOST_SIZE, (
-        f"arenas of {format_size(MOST_SIZE)} are partly held by last-level caches of"
+    return most, (
+        f"arenas of {format_size(most)} are partly held by last-level caches of"
         f" {format_size(llc.bytes)}; --size {format_size(size)} is beyond them",
     )
 
