@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
 
-FORECASTS = {
-    "law": "law: shares of bandwidth; streaming kernels only",
-    "fit": "fit: sensitivity x pressure, from all other pairs",
-    "none": "none: as beside spin",
-}
+FORECASTS = {"law": "law", "fit": "fit", "none": "as beside spin"}
+WHAT_FORECASTS_ARE = (
+    "law: shares of bandwidth, for kernels that stream; fit: sensitivity x pressure, from all other"
+    " pairs, and interrupts as spinners feel them"
+)
 
 
 def show(report: "CorunReport", stream: TextIO) -> None:
@@ -76,14 +76,16 @@ def show(report: "CorunReport", stream: TextIO) -> None:
             [
                 FORECASTS[a.forecast],
                 f"{a.pairs} of {a.of}",
-                f"{a.median:.0%}",
-                f"{a.worst:+.0%}",
+                f"{a.median:.0%}" if a.pairs else "-",
+                f"{a.worst:+.0%}" if a.pairs else "-",
                 a.worst_pair,
             ]
             for a in report.accuracy
-            if a.pairs
+            if a.pairs or a.forecast == "law"
         ),
     )
+    if any(a.pairs for a in report.accuracy):
+        console.print(WHAT_FORECASTS_ARE, markup=False)
     table(
         console,
         "one address space over two, for the same pair (time of the victim)",
