@@ -88,15 +88,21 @@ def _new_session(args: argparse.Namespace) -> "Session":
 
     budget_s = parse_duration(args.budget or BUDGET)
     made = plan(args, budget_s)
-    options: dict[str, Any] = {
-        "dead_band": parse_share(args.dead_band) or 0.02,
+    chosen = options(made, parse_share(args.dead_band) or 0.02)
+    folder = Path(args.output) if args.output else default_folder()
+    return Session(folder, made.plan, chosen, as_json=args.json, budget_s=budget_s * 0.95)
+
+
+def options(made: "Matrix", dead_band: float) -> dict[str, Any]:
+    """What the report must know of a plan: kernels, and what each mix is for."""
+    pairs = [case for case in made.cases if case.kind == "pair"]
+    return {
+        "dead_band": dead_band,
         "corun": {
-            "kernels": list(dict.fromkeys(c.first for c in made.cases if c.kind == "pair")),
+            "kernels": list(dict.fromkeys(case.first for case in pairs)),
             "cases": [case.plain() for case in made.cases],
         },
     }
-    folder = Path(args.output) if args.output else default_folder()
-    return Session(folder, made.plan, options, as_json=args.json, budget_s=budget_s * 0.95)
 
 
 def plan(args: argparse.Namespace, budget_s: float) -> "Matrix":
