@@ -5,6 +5,7 @@ import json
 
 import pytest
 from faked import WORKER, Fake
+from hosttrees import expand
 from simulated import cpus
 
 from bench import native
@@ -16,6 +17,8 @@ from bench.corunplan import Subject, make
 from bench.errors import UsageError
 from bench.mix import Actor
 from bench.mixplan import MixPlanner
+from bench.resources import read_resources
+from bench.units import parse_duration
 
 KERNELS = ("scan", "chase", "storm")
 ROUNDS = 8
@@ -103,3 +106,28 @@ def test_another_command_and_other_flags_are_refused(done):
     assert f"corun --resume {folder}" in caught.value.remedy
     with pytest.raises(UsageError, match="--split, --max-memory: a resumed run keeps"):
         resumed(resume_arguments(folder, split="1:1", max_memory="1GiB"), "corun")
+
+
+def planned(host, monkeypatch, folder, *flags):
+    """Plan of the defaults and these flags, for a stored host."""
+    resources = read_resources(expand(host, folder))
+    monkeypatch.setattr("bench.resources.read_resources", lambda: resources)
+    parser = argparse.ArgumentParser()
+    corun.add_arguments(parser)
+    args = parser.parse_args([*flags, "--dry-run"])
+    return corun.plan(args, parse_duration(args.budget or corun.BUDGET)).plan
+
+
+@pytest.mark.parametrize("host", ["vm2", "threadripper", "snc4"])
+def test_the_default_matrix_takes_less_than_five_minutes_on_any_host(host, monkeypatch, tmp_path):
+    plan = planned(host, monkeypatch, tmp_path)
+    assert plan.estimate_s <= parse_duration(corun.BUDGET)
+    assert not plan.shed
+    assert plan.rounds >= 6
+
+
+def test_a_shorter_budget_sheds_and_still_has_six_rounds(monkeypatch, tmp_path):
+    plan = planned("vm2", monkeypatch, tmp_path, "--budget", "1m")
+    (block,) = plan.blocks
+    assert 6 * block.estimate_s <= 60
+    assert plan.shed
