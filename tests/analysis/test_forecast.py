@@ -98,3 +98,16 @@ def test_where_one_thread_was_not_measured_the_mean_of_its_threads_stands_for_it
     cpus = (tuple(range(4)), tuple(range(4, 8)))
     (first, _) = Forecast(case, rows, measured, cpus, [True, True]).alone
     assert (first.b1, first.bs) == (3.0, 20.0)
+
+
+def test_who_moves_more_than_the_interface_gives_is_served_by_caches_and_shares_nothing():
+    found, _ = forecast(40.0, 20.0)
+    found = Forecast(
+        found.scenario,
+        [row("one", 40.0), row("all", 80.0), row("streamer", 20.0)],
+        found.measured,
+        found.cpus,
+        found.teams,
+    )
+    assert not any(alone.has_memory for alone in found.alone)
+    assert "cannot raise the total" in found.before()[-1]
