@@ -82,6 +82,8 @@ class CorunReport:
     cells: list[Cell] = field(default_factory=list)
     spaces: list[SpaceCost] = field(default_factory=list)
     accuracy: list[Accuracy] = field(default_factory=list)
+    half_width: float = math.nan
+    """Of the intervals of what was foretold, median, relative: no forecast can be told closer."""
     not_measured: list[Note] = field(default_factory=list)
     rejected: list[Note] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -108,6 +110,12 @@ def build(
         report.cells += cells(matrix, churn)
         report.spaces += spaces(matrix)
     report.accuracy = [accuracy(report.cells, name) for name in ("law", "fit", "none")]
+    widths = [
+        math.sqrt(cell.alone.high / cell.alone.low) - 1
+        for cell in _crossed(report.cells)
+        if cell.alone.low > 0 and math.isfinite(cell.alone.high)
+    ]
+    report.half_width = statistics.median(widths) if widths else math.nan
     for kind in ("skips", "shed"):
         report.not_measured += [
             Note(t["what"], t["reason"], t.get("remedy", "")) for t in results.plan.get(kind, [])
@@ -131,13 +139,7 @@ def build(
 
 def accuracy(found: Iterable[Cell], forecast: str) -> Accuracy:
     """Compare one forecast with what was measured."""
-    crossed = [
-        cell
-        for cell in found
-        if cell.victim not in (cell.aggressor, SPIN)
-        and cell.space == "shared"
-        and math.isfinite(cell.alone.ratio)
-    ]
+    crossed = _crossed(found)
     errors = {cell: cell.error(getattr(cell, forecast)) for cell in crossed}
     known = {cell: error for cell, error in errors.items() if math.isfinite(error)}
     if not known:
@@ -151,6 +153,17 @@ def accuracy(found: Iterable[Cell], forecast: str) -> Accuracy:
         known[worst],
         f"{worst.victim} beside {worst.aggressor}",
     )
+
+
+def _crossed(found: Iterable[Cell]) -> list[Cell]:
+    """Measured pairs of different kernels in one address space."""
+    return [
+        cell
+        for cell in found
+        if cell.victim not in (cell.aggressor, SPIN)
+        and cell.space == "shared"
+        and math.isfinite(cell.alone.ratio)
+    ]
 
 
 def cells(matrix: Matrix, churn: Iterable[str] = ()) -> list[Cell]:

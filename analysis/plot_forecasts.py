@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from analysis.plot import Axes
 
 
+WIDE = 4
+"""Between the ends of an axis, from which it is logarithmic."""
+
+
 @dataclass(frozen=True)
 class Foretold:
     """A ratio that was foretold, then measured with its interval; NaN ends: none."""
@@ -51,10 +55,12 @@ def plot_forecasts(
     if not every:
         raise UsageError("no forecast to draw: none was tested", "measure six rounds or more")
     axes = new_axes(ax)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     values = [v for p in every for v in (p.forecast, p.measured)]
     low, high = min(values) / 1.1, max(values) * 1.1
+    if high / low > WIDE:
+        for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+            set_scale("log")
+            ticks_in_numbers(axis)
     axes.plot([low, high], [low, high], color=GRAY, linewidth=0.8)
     for (model, points), style in zip(known.items(), cycle(STYLES[1:]), strict=False):
         for p in points:
@@ -84,8 +90,6 @@ def plot_forecasts(
         )
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
-    ticks_in_numbers(axes.xaxis)
-    ticks_in_numbers(axes.yaxis)
     axes.set_xlabel(f"{what}: foretold")
     axes.set_ylabel("measured, 95 % interval")
     finish(axes, "on the line: as foretold", legend_inside=True)

@@ -86,6 +86,11 @@ def show(report: "CorunReport", stream: TextIO) -> None:
     )
     if any(a.pairs for a in report.accuracy):
         console.print(WHAT_FORECASTS_ARE, markup=False)
+    if math.isfinite(report.half_width):
+        console.print(
+            f"the measurements themselves are known to ±{report.half_width:.0%} in the median",
+            markup=False,
+        )
     table(
         console,
         "one address space over two, for the same pair (time of the victim)",

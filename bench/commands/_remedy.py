@@ -321,10 +321,13 @@ def preview(request: Request, stream: TextIO, as_json: bool) -> None:
         request.seed,
     )
     blocks = (*first.plan.blocks, *(b for b in made.plan.blocks if b.id in (PILOT, SPIN)))
+    pilot_s = PILOT_ROUNDS * sum(b.estimate_s for b in made.plan.blocks if b.id == PILOT)
     notes = (
-        f"the pilot has {PILOT_ROUNDS} rounds; then pairs of remedies that do not hurt, at most"
-        f" {made.most_pairs}; then fresh samples of the promising ones, as many as the pilot's"
-        f" spread asks for, within {format_duration(request.budget_s)} for everything",
+        f"every actor alone takes about {format_duration(first.plan.estimate_s)}, the pilot of"
+        f" {PILOT_ROUNDS} rounds about {format_duration(pilot_s)}; then pairs of remedies that do"
+        f" not hurt, at most {made.most_pairs}; then fresh samples of the promising ones, as many"
+        f" as the pilot's spread asks for, until {format_duration(MARGIN * request.budget_s)} at"
+        " the latest",
         "spinners run for remedies that help only",
     )
     plan = Plan(
