@@ -198,7 +198,7 @@ class Forecast:
     def _retrograde(self, position: int) -> str:
         own, all_ = self.measured.own[position], self.measured.all[position]
         served = self.alone is not None and not self.alone[position].has_memory
-        if not all_ or own == all_ or served:
+        if own == all_ or served or not {own, all_} <= self._rows.keys():
             return ""
         few, many = self._traffic(own), self._traffic(all_)
         if few > 0 and many < few * (1 - RETROGRADE):
