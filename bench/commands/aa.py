@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{told}, about {format_duration(session.plan.estimate_s)}")
         return 0
     code = session.run()
-    return code or _report(session, args.json)
+    return code or show(session.folder, session.options, args.json)
 
 
 def _new_session(args: argparse.Namespace) -> "Session":
@@ -187,14 +187,15 @@ def _pilot_rate(actor: "Actor", window_s: float) -> float:
     return float(measured["useful_bytes"] / measured["seconds"])
 
 
-def _report(session: "Session", as_json: bool) -> int:
+def show(folder: Path, options: dict[str, Any], as_json: bool) -> int:
+    """Print the counts of a folder; returns 1 where the rule was wrong more often than it says."""
     from analysis import aa
     from analysis.load import load
     from analysis.paired import Rule
     from bench.scenario import from_plain
 
-    results = load(session.folder)
-    scenario = session.options.get("aa")
+    results = load(folder)
+    scenario = options.get("aa")
     if scenario:
         rule = Rule(scenario["dead_band"])
         whole = from_plain(scenario["scenario"])
@@ -203,7 +204,7 @@ def _report(session: "Session", as_json: bool) -> int:
     else:
         equal = aa.outcome(aa.judge(results, Rule(), EQUAL))
         halves = aa.judge(results, Rule(), HALF)
-        first, second, n = aa.write_pyperf_pair(results, EQUAL, session.folder)
+        first, second, n = aa.write_pyperf_pair(results, EQUAL, folder)
         pyperf_different = n - not_significant(first, second)
     half = [decision.verdict for decision in halves]
     found = {
@@ -217,7 +218,7 @@ def _report(session: "Session", as_json: bool) -> int:
         "pyperf_different": pyperf_different,
         "half_speed": half,
         "half_speed_ratio": [decision.ratio for decision in halves],
-        "folder": str(session.folder),
+        "folder": str(folder),
     }
     holds = equal.holds and aa.half_is_seen(halves) and pyperf_different <= aa.most_different(n)
     if as_json:
