@@ -14,13 +14,16 @@ SPACES = {"shared": "in one address space", "own": "the aggressor in a process o
 
 FORECASTS = {"law": "law", "fit": "fit", "none": "as beside spin"}
 WHAT_FORECASTS_ARE = (
-    "law: shares of bandwidth, for kernels that stream; fit: sensitivity x pressure, from all other"
-    " pairs, and interrupts as spinners feel them"
+    "law: shares of bandwidth, for kernels that stream (its authors saw errors under"
+    " {published:.0%}); fit: sensitivity x pressure, from all other pairs, and interrupts as spinners"
+    " feel them"
 )
 
 
 def show(report: "CorunReport", stream: TextIO) -> None:
-    """Print the matrices, then every pair with intervals and prediction."""
+    """Print the matrices, then every pair with intervals and forecasts."""
+    from analysis.corun import PUBLISHED_ERROR
+
     console = make_console(stream)
     # Labels are long, columns are many: aggressors are numbered as the victims are.
     numbers = {label: str(i + 1) for i, label in enumerate(report.kernels)}
@@ -85,7 +88,7 @@ def show(report: "CorunReport", stream: TextIO) -> None:
         ),
     )
     if any(a.pairs for a in report.accuracy):
-        console.print(WHAT_FORECASTS_ARE, markup=False)
+        console.print(WHAT_FORECASTS_ARE.format(published=PUBLISHED_ERROR), markup=False)
     if math.isfinite(report.half_width):
         console.print(
             f"the measurements themselves are known to ±{report.half_width:.0%} in the median",
