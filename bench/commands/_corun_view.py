@@ -15,8 +15,8 @@ SPACES = {"shared": "in one address space", "own": "the aggressor in a process o
 FORECASTS = {"law": "law", "fit": "fit", "none": "as beside spin"}
 WHAT_FORECASTS_ARE = (
     "law: shares of bandwidth, for kernels that stream (its authors saw errors under"
-    " {published:.0%}); fit: sensitivity x pressure, from all other pairs, and interrupts as spinners"
-    " feel them"
+    " {published:.0%}); fit: sensitivity x pressure, from all other pairs, and interrupts as"
+    " spinners feel them"
 )
 
 
