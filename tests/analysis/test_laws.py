@@ -188,3 +188,16 @@ def test_noise_around_no_loss_foretells_next_to_none():
     noise = np.random.default_rng(2).normal(0, 0.02, (6, 6))
     found = left_out(noise)
     assert np.nanmax(np.abs(found)) < 0.05
+
+
+@pytest.mark.parametrize("threads", [4, 8, 12])
+def test_where_the_law_of_shares_holds_pressure_is_not_far_off(threads):
+    """Six kernels on one interface, from streamers to walkers; the fit sees only slowdowns."""
+    kernels = [(14, 100), (12, 95), (8, 90), (4, 100), (1, 100), (0.3, 100)]
+    gs = [Group(threads, b1, bs) for b1, bs in kernels]
+    losses = np.log([[shares([i])[0] / shares([i, j])[0] for j in gs] for i in gs])
+    found = left_out(losses)
+    off_diagonal = ~np.eye(len(gs), dtype=bool)
+    errors = np.abs(np.exp(losses - found) - 1)[off_diagonal]
+    assert np.median(errors) < 0.08
+    assert errors.max() < 0.25
