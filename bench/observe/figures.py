@@ -64,7 +64,7 @@ class ProcessFigures:
     threads: int
     threads_unseen: int
     running: float
-    """Threads on a CPU or ready for one, on average over the looks."""
+    """Threads on a CPU or ready for one, on average over all looks."""
     on_cpus: Mapping[int, int]
     """Looks at which a running thread was on that CPU."""
     allowed: tuple[int, ...]
@@ -82,6 +82,8 @@ class ProcessFigures:
 class GroupFigures:
     """The control group over the window."""
 
+    own: bool
+    """Whether nobody else is in it: then its stalls are the target's."""
     cpus_used: float | None
     quota: float | None
     throttled: Mapping[str, Mapping[str, float]]
@@ -156,7 +158,7 @@ class Observation:
 def summarise(recording: Recording) -> Observation:
     """Figures of a recording."""
     seconds = max(recording.seconds, 1e-9)
-    processes = [process_figures(track, seconds) for track in recording.tracks]
+    processes = [process_figures(track, seconds, recording.looks) for track in recording.tracks]
     processes.sort(key=lambda p: (-p.cpus_used, -p.memory.resident, p.pid))
     cpus = {cpu for process in processes for cpu in process.on_cpus}
     before, after = recording.host
@@ -170,7 +172,7 @@ def summarise(recording: Recording) -> Observation:
         recording.seconds,
         recording.ended,
         tuple(processes),
-        group_figures(*recording.group, seconds),
+        group_figures(*recording.group, recording.group_own, seconds),
         host_figures(before, after, cpus),
         bandwidth,
         Cost(
@@ -186,8 +188,8 @@ def summarise(recording: Recording) -> Observation:
     )
 
 
-def process_figures(track: Track, seconds: float) -> ProcessFigures:
-    """Figures of one process over a window of ``seconds``."""
+def process_figures(track: Track, seconds: float, looks: int) -> ProcessFigures:
+    """Figures of one process over a window of ``seconds`` with so many looks."""
     tick = os.sysconf("SC_CLK_TCK")
     user, system = track.gained("user_ticks") / tick, track.gained("system_ticks") / tick
     grown = track.last.resident_pages - (0 if track.whole else track.first.resident_pages)
@@ -211,7 +213,7 @@ def process_figures(track: Track, seconds: float) -> ProcessFigures:
         moved_per_s=None if moved is None else (moved[1] - moved[0]) / seconds,
         threads=track.threads_max,
         threads_unseen=track.threads_unseen,
-        running=track.running,
+        running=track.running_sum / max(1, looks),
         on_cpus=dict(sorted(track.cpus.items())),
         allowed=tuple(sorted(track.allowed)),
         moves_seen=track.moves,
@@ -240,7 +242,9 @@ def _memory(track: Track) -> MemoryFigures:
     )
 
 
-def group_figures(before: GroupCounts, after: GroupCounts, seconds: float) -> GroupFigures:
+def group_figures(
+    before: GroupCounts, after: GroupCounts, own: bool, seconds: float
+) -> GroupFigures:
     """Differences of a group's counters."""
     gauges = ("anon", "anon_thp", "file_thp", "shmem_thp", "rss", "rss_huge")
     huge = [after.memory[k] for k in ("anon_thp", "file_thp", "shmem_thp", "rss_huge")
@@ -249,6 +253,7 @@ def group_figures(before: GroupCounts, after: GroupCounts, seconds: float) -> Gr
     if before.cpu_s is not None and after.cpu_s is not None:
         used = (after.cpu_s - before.cpu_s) / seconds
     return GroupFigures(
+        own,
         used,
         after.quota,
         {

@@ -1,13 +1,13 @@
 """Figures that the kernel keeps for a control group: throttling, stalls, faults, huge pages."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.cgroup import controller_groups, parse_membership, parse_mounts, read_limits
 from bench.observe.mappings import parse_numa_stat
 from bench.procfs import parse_pairs, parse_pressure
-from bench.sysfs import read_int, read_text
+from bench.sysfs import entries, read_int, read_text
 
 PRESSURES = ("cpu", "memory", "io")
 # Rows of memory.stat; version 1 writes the sum over all groups below with "total_" before it.
@@ -60,6 +60,22 @@ def read_group(root: Path, membership: str) -> GroupCounts:
         cpu_readable=any(levels.values()) or version == 2,
         memory_readable=bool(memory),
     )
+
+
+def group_is(root: Path, membership: str, pids: Collection[int]) -> bool:
+    """Whether the groups whose memory and stalls are counted hold these processes only."""
+    mountinfo = read_text(root / "proc/self/mountinfo") or ""
+    paths, mounts = parse_membership(membership), parse_mounts(mountinfo)
+    chains = [controller_groups(name, root, paths, mounts)[1] for name in ("memory", "pressure")]
+    return all(set(group_pids(folders[0])) <= set(pids) for folders in chains if folders)
+
+
+def group_pids(folder: Path) -> list[int]:
+    """Processes of a group and of all groups in it. 0 stands for one of another namespace."""
+    found: set[int] = set()
+    for file in [folder / "cgroup.procs", *entries(folder, "**/cgroup.procs")]:
+        found |= {int(word) for word in (read_text(file) or "").split() if word.isdigit()}
+    return sorted(found - {0})
 
 
 def _throttling(rows: Mapping[str, int]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 from bench.observe import hostfiles
-from bench.observe.groupfiles import GroupCounts, read_group
+from bench.observe.groupfiles import GroupCounts, group_is, read_group
 from bench.observe.mappings import (
     parse_numa_maps,
     parse_rollup,
@@ -65,6 +65,8 @@ class Recording:
     ended: str
     """Empty: the time was over. Else ``target`` (it ended) or ``user``."""
     group: tuple[GroupCounts, GroupCounts]
+    group_own: bool
+    """Whether nobody else is in the group."""
     host: tuple[hostfiles.HostTexts, hostfiles.HostTexts]
     bandwidth_group: tuple[str, bool] | None
     own_cpu_s: float
@@ -103,6 +105,7 @@ class Sampler:
         self._began = time.monotonic()
         end = self._began + self._settings.seconds
         self._look()
+        group_own = self._target.folder is not None or group_is(root, membership, self._living)
         bandwidth_group = hostfiles.group_of(root, self._all_threads())
         looking_s = 0.0
         while True:
@@ -135,6 +138,7 @@ class Sampler:
             seconds / max(1, self._looks - 1),
             ended,
             (group, group_after),
+            group_own,
             (host, host_after),
             bandwidth_group,
             time.process_time() - cpu_before,

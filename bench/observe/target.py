@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.cgroup import Mount, parse_mounts
 from bench.errors import HostError, UsageError
+from bench.observe.groupfiles import group_pids
 from bench.observe.mappings import parse_status
 from bench.procfs import ProcessStat, parse_process_stat
 from bench.sysfs import entries, is_folder, read_text
@@ -146,11 +147,3 @@ def _find(root: Path, path: str, mounts: tuple[Mount, ...]) -> tuple[Path, Mount
     raise UsageError(
         f"no control group {path}", f"groups are folders below {points}; systemd-cgls lists them"
     )
-
-
-def group_pids(folder: Path) -> list[int]:
-    """Processes of a group and of all groups in it. 0 stands for one of another namespace."""
-    found: set[int] = set()
-    for file in [folder / "cgroup.procs", *entries(folder, "**/cgroup.procs")]:
-        found |= {int(word) for word in (read_text(file) or "").split() if word.isdigit()}
-    return sorted(found - {0})

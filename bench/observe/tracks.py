@@ -187,11 +187,6 @@ class Track:
         return self._past[2]
 
     @property
-    def running(self) -> float:
-        """Threads on a CPU or ready for one, on average over the looks."""
-        return self.running_sum / self.looks if self.looks else 0.0
-
-    @property
     def allowed(self) -> frozenset[int]:
         """CPUs that threads seen running may use."""
         return frozenset(self._ran_cpus)

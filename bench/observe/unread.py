@@ -1,0 +1,126 @@
+"""What could not be read, why, and what would allow it."""
+
+from collections.abc import Iterator
+
+from bench.blocks import Skip
+from bench.observe.figures import Observation
+from bench.observe.sampler import LAST_WALK_BYTES, MOST_THREADS
+from bench.units import about, counted
+
+_REFUSED = {
+    "smaps": "which pages its memory is on",
+    "smaps_rollup": "which pages its memory is on",
+    "maps": "number of mappings",
+    "io": "bytes moved by read and write",
+    "numa_maps": "memory by node",
+}
+
+
+def unread(seen: Observation, walk: bool, target_is_group: bool) -> list[Skip]:
+    """Everything that is missing, in the order of its worth."""
+    return [
+        *_refused(seen),
+        *_walks(seen, walk),
+        *_group(seen, target_is_group),
+        *_host(seen),
+        *_processes(seen),
+    ]
+
+
+def _refused(seen: Observation) -> Iterator[Skip]:
+    users = {process.pid: process.uid for process in seen.processes}
+    for name, pids in seen.unread.items():
+        owners = sorted({f"user {users.get(pid)}" for pid in pids if users.get(pid) is not None})
+        yield Skip(
+            _REFUSED.get(name, name),
+            f"/proc/PID/{name} was refused for {counted(len(pids), 'process')[:40]}",
+            f"run as {' or '.join(owners) or 'its user'}, or as root (CAP_SYS_PTRACE)",
+        )
+
+
+def _walks(seen: Observation, walk: bool) -> Iterator[Skip]:
+    what = _REFUSED["smaps"]
+    if not walk:
+        yield Skip(what, "--no-page-walk was given")
+    elif seen.unwalked:
+        yield Skip(
+            f"{what}, of {', '.join(map(str, seen.unwalked[:8]))}",
+            f"a walk over more than {about(LAST_WALK_BYTES)} would hold its mmap calls up too long",
+            "" if seen.group.huge is not None else "--cgroup PATH: a group's memory.stat has a sum",
+        )
+    gone = [p for p in seen.processes if p.memory.huge is None and p.ended and p.pid not in
+            {pid for pids in seen.unread.values() for pid in pids}]  # fmt: skip
+    if walk and gone:
+        yield Skip(what, f"{counted(len(gone), 'process')} ended before it was looked at")
+
+
+def _group(seen: Observation, target_is_group: bool) -> Iterator[Skip]:
+    group = seen.group
+    if not group.cpu_readable:
+        why = "cpu.stat of its control group is not there"
+        yield Skip("CPU throttling", why, _other_hierarchy(target_is_group))
+    if not group.memory_readable:
+        yield Skip(
+            "limits hit and reclaim of its control group",
+            "memory.stat of its control group is not there",
+            _other_hierarchy(target_is_group),
+        )
+    if not group.pressure:
+        why = "stalls are counted by version 2 groups with PSI, and none shows here"
+        told = "" if seen.host.pressure else "; the host shows none either"
+        yield Skip("stalls of its control group", why + told, "boot with psi=1")
+
+
+def _other_hierarchy(target_is_group: bool) -> str:
+    if target_is_group:
+        return "version 1 has a hierarchy for each controller: give --pid, which finds all of them"
+    return "in a container: mount the host's control groups read-only"
+
+
+def _host(seen: Observation) -> Iterator[Skip]:
+    if seen.host.shootdowns is None:
+        yield Skip(
+            "TLB interrupts",
+            "/proc/interrupts has no TLB row: masked, or a processor that needs none (arm64)",
+        )
+    if seen.bandwidth is None:
+        yield Skip(
+            "memory bandwidth",
+            "resctrl is not mounted, or no group of it holds all threads of the target",
+            "`host` says whether this host has it, and the command",
+        )
+    if any(seen.host.mthp_there.values()):
+        yield Skip(
+            "pages between small and huge (mTHP)",
+            "the kernel counts them for the host only; this host has some",
+        )
+
+
+def _processes(seen: Observation) -> Iterator[Skip]:
+    if seen.waiting is None:
+        why = "schedstat of its threads is all zeros: a kernel without CONFIG_SCHED_INFO"
+        yield Skip("time waiting for a CPU", why)
+    unseen = sum(process.threads_unseen for process in seen.processes)
+    if unseen:
+        yield Skip(
+            "threads",
+            f"up to {unseen} were not looked at: of a process, {MOST_THREADS} are (their cost)",
+        )
+    ended = [process for process in seen.processes if process.ended]
+    if ended:
+        why = "what they did after the last look at them is in no figure"
+        yield Skip(f"{counted(len(ended), 'process')} that ended", why)
+    used = seen.group.cpus_used
+    if target_group_used_more(seen):
+        yield Skip(
+            "processes too short-lived to be seen",
+            f"the control group used {used:.2g} CPUs, those seen {seen.cpus_used:.2g}",
+            "a shorter --interval",
+        )
+
+
+def target_group_used_more(seen: Observation) -> bool:
+    """Whether a group's own account of CPU time has much that no process seen explains."""
+    used = seen.group.cpus_used
+    whole = seen.target.startswith("control group")
+    return whole and used is not None and used > 1.25 * seen.cpus_used + 0.05
