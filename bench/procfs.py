@@ -1,6 +1,10 @@
 """Files of /proc that belong to one process. Parsers take text; what does not parse is None."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+from bench.sysfs import entries, exists, read_text
 
 # From the kernel's sched.h: a thread of the kernel, without memory of its own.
 _KERNEL_THREAD = 0x00200000
@@ -19,6 +23,8 @@ class ProcessStat:
     major_faults: int
     user_ticks: int
     system_ticks: int
+    children_ticks: int
+    """CPU time of children that ended and were waited for, with theirs."""
     threads: int
     started: int
     """Clock ticks since boot: tells a reused pid."""
@@ -59,6 +65,7 @@ def parse_process_stat(text: str) -> ProcessStat | None:
         major_faults=number[8],
         user_ticks=number[10],
         system_ticks=number[11],
+        children_ticks=number[12] + number[13],
         threads=number[16],
         started=number[18],
         virtual_bytes=number[19],
@@ -109,3 +116,31 @@ def parse_pressure(text: str | None) -> dict[str, int] | None:
         if total.isdigit():
             found[words[0]] = int(total)
     return found or None
+
+
+def descendants(roots: Iterable[int], proc: Path = Path("/proc")) -> list[int]:
+    """Processes with everything they started that still has its parent."""
+    found, left = set(roots), list(roots)
+    by_parent: dict[int, list[int]] | None = None
+    while left:
+        pid = left.pop()
+        tasks = entries(proc / str(pid) / "task", "[0-9]*")
+        if tasks and exists(tasks[0] / "children"):
+            texts = (read_text(task / "children") or "" for task in tasks)
+            started = [int(word) for text in texts for word in text.split()]
+        else:  # a kernel without CONFIG_PROC_CHILDREN
+            by_parent = _children(proc) if by_parent is None else by_parent
+            started = by_parent.get(pid, [])
+        new = set(started) - found
+        found |= new
+        left += new
+    return sorted(found)
+
+
+def _children(proc: Path) -> dict[int, list[int]]:
+    by_parent: dict[int, list[int]] = {}
+    for entry in entries(proc, "[0-9]*"):
+        stat = parse_process_stat(read_text(entry / "stat") or "")
+        if stat is not None:
+            by_parent.setdefault(stat.parent, []).append(stat.pid)
+    return by_parent

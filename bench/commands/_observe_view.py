@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from bench.blocks import Skip
+from bench.cli import program_name
 from bench.commands._session import dump_json
 from bench.commands._tables import make_console, print_list, print_notes, table
 from bench.observe.figures import Observation, ProcessFigures
@@ -65,7 +66,9 @@ def show(page: Page) -> None:
         ("<mechanism", "|verdict", "<because"),
         ((f.mechanism, f.verdict, "\n".join(f.because)) for f in page.findings),
     )
-    print_notes(console, "not read", page.unread)
+    host = f"`{program_name()} host`"
+    missing = [replace(one, remedy=one.remedy.replace("`host`", host)) for one in page.unread]
+    print_notes(console, "not read", missing)
     print_list(console, "notes", _notes(page))
     print_list(console, "files", [page.scenario] if page.scenario else [])
     print_list(console, "next", proposals(page))
@@ -184,7 +187,6 @@ def _notes(page: Page) -> list[str]:
 
 def proposals(page: Page) -> list[str]:
     """Commands that could decide what looking cannot, most urgent first."""
-    from bench.cli import program_name
     from bench.observe.finding import PROBE
 
     prog = program_name()

@@ -45,6 +45,8 @@ class ProcessFigures:
     """Between its first look and its last."""
     ended: bool
     cpus_used: float
+    children_cpus: float
+    """By children that it waited for in the window: what these used since they began."""
     system_share: float | None
     """Of its CPU time, spent in the kernel; None: it used none."""
     minor_per_s: float
@@ -201,6 +203,7 @@ def process_figures(track: Track, seconds: float, looks: int) -> ProcessFigures:
         seconds=track.seconds,
         ended=track.ended,
         cpus_used=(user + system) / seconds,
+        children_cpus=track.gained("children_ticks") / tick / seconds,
         system_share=system / (user + system) if user + system > 0 else None,
         minor_per_s=minor / seconds,
         major_per_s=track.gained("major_faults") / seconds,

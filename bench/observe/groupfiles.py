@@ -57,7 +57,9 @@ def read_group(root: Path, membership: str) -> GroupCounts:
         if memory_folders and memory_version == 2
         else {},
         quota=read_limits(root, membership, mountinfo).cpu_quota,
-        cpu_readable=any(levels.values()) or version == 2,
+        # A version 2 group has no say over CPUs while version 1 has that controller.
+        cpu_readable=bool(folders)
+        and (version == 1 or not any("cpu" in mount.controllers for mount in mounts)),
         memory_readable=bool(memory),
     )
 

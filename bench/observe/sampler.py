@@ -105,7 +105,9 @@ class Sampler:
         self._began = time.monotonic()
         end = self._began + self._settings.seconds
         self._look()
-        group_own = self._target.folder is not None or group_is(root, membership, self._living)
+        group_own = group_is(
+            root, membership, {*self._living, *self._target.pids(self._living), os.getpid()}
+        )
         bandwidth_group = hostfiles.group_of(root, self._all_threads())
         looking_s = 0.0
         while True:

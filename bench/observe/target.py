@@ -9,8 +9,8 @@ from bench.cgroup import Mount, parse_mounts
 from bench.errors import HostError, UsageError
 from bench.observe.groupfiles import group_pids
 from bench.observe.mappings import parse_status
-from bench.procfs import ProcessStat, parse_process_stat
-from bench.sysfs import entries, is_folder, read_text
+from bench.procfs import ProcessStat, descendants, parse_process_stat
+from bench.sysfs import is_folder, read_text
 
 
 def read_stat(root: Path, pid: int) -> ProcessStat | None:
@@ -42,7 +42,7 @@ class Target:
         assert self.pid is not None
         if not self.children:
             return [self.pid]
-        return descendants(self.root, {self.pid, *known})
+        return descendants({self.pid, *known}, self.root / "proc")
 
     @property
     def one_process(self) -> bool:
@@ -86,21 +86,6 @@ def process_target(root: Path, pid: int, children: bool = False) -> Target:
     return Target(root, name, groups, pid, stat.started, children)
 
 
-def descendants(root: Path, roots: set[int]) -> list[int]:
-    """The roots that live, and everything they started."""
-    by_parent: dict[int, list[int]] = {}
-    for entry in entries(root / "proc", "[0-9]*"):
-        stat = parse_process_stat(read_text(entry / "stat") or "")
-        if stat is not None:
-            by_parent.setdefault(stat.parent, []).append(stat.pid)
-    found, left = set(roots), list(roots)
-    while left:
-        new = set(by_parent.get(left.pop(), ())) - found
-        found |= new
-        left += new
-    return sorted(found)
-
-
 def group_target(root: Path, path: str) -> Target:
     """Target of ``--cgroup``: a folder, or a group's name below where groups are mounted.
 
@@ -121,12 +106,28 @@ def group_target(root: Path, path: str) -> Target:
             f"no process runs in control group {path}",
             f"find {folder} -name cgroup.procs -exec grep -H . {{}} + shows who is in it",
         )
+    shared = _shared_groups(root, pids, mount)
     below = "/" + folder.relative_to(root / mount.point.lstrip("/")).as_posix().lstrip(".")
     # The group as seen from the top of its hierarchy, which a mount may show only a part of.
     inner = mount.top.rstrip("/") + below if below != "/" else mount.top
     controllers = ",".join(mount.controllers)
     number = 0 if mount.version == 2 else 1
-    return Target(root, f"control group {path}", f"{number}:{controllers}:{inner}", folder=folder)
+    membership = "\n".join([f"{number}:{controllers}:{inner}", *shared])
+    return Target(root, f"control group {path}", membership, folder=folder)
+
+
+def _shared_groups(root: Path, pids: Iterable[int], mount: Mount) -> list[str]:
+    """Rows of ``/proc/PID/cgroup`` that all processes have in common, of other hierarchies.
+
+    Where version 1 is in use, another controller's figures are in another group, which is known
+    if all are in the same.
+    """
+    common: set[str] | None = None
+    for pid in pids:
+        rows = set((read_text(root / f"proc/{pid}/cgroup") or "").splitlines())
+        common = rows if common is None else common & rows
+    own = "" if mount.version == 2 else ",".join(mount.controllers)
+    return sorted(row for row in common or () if row.split(":")[1] != own)
 
 
 def _find(root: Path, path: str, mounts: tuple[Mount, ...]) -> tuple[Path, Mount]:
@@ -143,7 +144,7 @@ def _find(root: Path, path: str, mounts: tuple[Mount, ...]) -> tuple[Path, Mount
         folder = root / mount.point.lstrip("/") / path.strip("/")
         if is_folder(folder):
             return folder, mount
-    points = ", ".join(mount.point for mount in order)
+    points = ", ".join(mount.point for mount in order[:3])
     raise UsageError(
         f"no control group {path}", f"groups are folders below {points}; systemd-cgls lists them"
     )

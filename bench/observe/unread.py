@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench.blocks import Skip
-from bench.observe.figures import Observation
+from bench.observe.figures import Observation, ProcessFigures
 from bench.observe.sampler import LAST_WALK_BYTES, MOST_THREADS
 from bench.units import about, counted
 
@@ -73,7 +73,7 @@ def _group(seen: Observation, target_is_group: bool) -> Iterator[Skip]:
 
 def _other_hierarchy(target_is_group: bool) -> str:
     if target_is_group:
-        return "version 1 has a hierarchy for each controller: give --pid, which finds all of them"
+        return "its processes are in several groups of that controller (version 1): give --pid"
     return "in a container: mount the host's control groups read-only"
 
 
@@ -110,17 +110,24 @@ def _processes(seen: Observation) -> Iterator[Skip]:
     if ended:
         why = "what they did after the last look at them is in no figure"
         yield Skip(f"{counted(len(ended), 'process')} that ended", why)
-    used = seen.group.cpus_used
-    if target_group_used_more(seen):
-        yield Skip(
-            "processes too short-lived to be seen",
-            f"the control group used {used:.2g} CPUs, those seen {seen.cpus_used:.2g}",
-            "a shorter --interval",
-        )
+    yield from _short_lived(seen, ended)
 
 
-def target_group_used_more(seen: Observation) -> bool:
-    """Whether a group's own account of CPU time has much that no process seen explains."""
+def _short_lived(seen: Observation, ended: list[ProcessFigures]) -> Iterator[Skip]:
+    """What accounts of CPU time hold that no process seen explains."""
+    what, way = "processes too short-lived to be seen", "a shorter --interval"
     used = seen.group.cpus_used
     whole = seen.target.startswith("control group")
-    return whole and used is not None and used > 1.25 * seen.cpus_used + 0.05
+    if whole and used is not None and used > 1.25 * seen.cpus_used + LEAST_CPUS:
+        told = f"the control group used {used:.2g} CPUs, those seen {seen.cpus_used:.2g}"
+        yield Skip(what, told, way)
+        return
+    waited = sum(process.children_cpus for process in seen.processes)
+    missing = waited - sum(process.cpus_used for process in ended)
+    if missing > LEAST_CPUS:
+        told = f"children that ended in the window had used up to {missing:.2g} CPUs over it"
+        yield Skip(what, told, f"--children, and {way}")
+
+
+LEAST_CPUS = 0.05
+"""Used by processes that nobody saw, to be worth a line."""
