@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.errors import UsageError
+from bench.errors import PagestormError, UsageError
 
 if TYPE_CHECKING:
     from bench.observe.known import Known
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         recording = Sampler(target, settings).run(stop)
     seen = summarise(recording)
     if not seen.processes:
-        raise UsageError(f"{target.name} ended before it could be looked at")
+        raise PagestormError(f"{target.name} ended before it could be looked at")
     judged = findings(seen, known)
     if args.output:
         _write(Path(args.output), skeleton(seen, known))
@@ -126,7 +126,6 @@ LONGEST_LINE = 200
 def _known() -> "Known":
     """The host with what was measured of it since it booted; nothing is measured now."""
     from bench import probe
-    from bench.errors import PagestormError
     from bench.observe.known import read_known
 
     measured = probe.read_cache()

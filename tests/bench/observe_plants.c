@@ -90,6 +90,7 @@ static void crowd(size_t threads)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
+    ready();
     for (size_t i = 1; i < threads; i++)
         start(spin);
     spin(NULL);
@@ -107,7 +108,6 @@ int main(int argc, char **argv)
         ready();
         unmap_storm(bytes);
     } else if (!strcmp(plant, "crowd")) {
-        ready();
         crowd(bytes);
     } else if (!strcmp(plant, "spin")) {
         ready();

@@ -6,6 +6,7 @@ What a busy machine does to a program is true of it, too: that others take its C
 import os
 import shutil
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,8 +202,10 @@ def test_throttled_group(program):
 
 
 def test_a_target_that_ends_is_a_result(capsys):
-    with subprocess.Popen(["sleep", "0.7"]) as running:
-        assert main(["observe", "--pid", str(running.pid), "--for", "30s"]) == 0
+    with subprocess.Popen(["sleep", "100"]) as running:
+        end = threading.Timer(3.0, running.kill)
+        end.start()
+        assert main(["observe", "--pid", str(running.pid), "--for", "60s"]) == 0
     assert "ended after" in capsys.readouterr().out
 
 
