@@ -15,6 +15,13 @@ from bench.schema import SCHEMA
 from bench.sysfs import format_cpulist
 from bench.units import about, counted, format_duration
 
+_KERNEL_WORK = (
+    *("huge_taken", "huge_refused", "thp_collapses", "thp_splits", "compact_stalls"),
+    *("scanned_by_programs", "numa_hints", "swapped_in", "swapped_out"),
+)
+"""Counts of the host worth a line where they are not zero."""
+PSS_SHOWN = 0.95
+"""Of resident memory: above, next to nothing is shared."""
 MOST_PROCESSES = 12
 """Shown one by one, the busiest; ``--json`` has all."""
 
@@ -102,6 +109,9 @@ def _memory_rows(seen: Observation) -> Iterator[list[str]]:
             part = "unknown" if memory.huge is None else about(memory.huge)
             of = "" if not memory.huge else share(memory.huge / memory.resident)
             yield [first, "all", about(memory.resident), part, of]
+        fair = memory.shared_fairly
+        if fair is not None and fair < PSS_SHOWN * memory.resident:
+            yield ["", "all, shared memory split among its users (PSS)", about(fair), "", ""]
     if len(seen.processes) > MOST_PROCESSES:
         rest = seen.processes[MOST_PROCESSES:]
         resident = sum(process.memory.resident for process in rest)
@@ -122,6 +132,8 @@ def _activity(p: ProcessFigures) -> Iterator[tuple[str, str]]:
     if p.on_cpus:
         threads += f", on CPUs {format_cpulist(p.on_cpus)}"
     yield "threads runnable, at most there", threads
+    if p.allowed:
+        yield "CPUs they may use", format_cpulist(p.allowed)
     if p.waiting is not None:
         yield "threads waiting for a CPU", f"{p.waiting:.2g}"
     if p.switches_per_s is not None:
@@ -164,10 +176,13 @@ def _around_rows(seen: Observation) -> Iterator[list[str]]:
         rows.append(
             ("host", "TLB interrupts/s on the process's CPUs", rate(host.shootdowns) + beside)
         )
-    for name in ("compact_stalls", "scanned_by_programs", "huge_taken", "huge_refused"):
+    for name in _KERNEL_WORK:
         if host.counts.get(name):
             per_s = rate(host.counts[name] / host.seconds)
             rows.append(("host", f"{name.replace('_', ' ')}/s", per_s))
+    for size, number in host.mthp_there.items():
+        if number:
+            rows.append(("host", f"pages of {about(size)} there", f"{number:,}"))
     if seen.bandwidth is not None:
         told = f"{seen.bandwidth.bytes_per_s / 1e9:.3g}"
         rows.append((seen.bandwidth.group, "GB/s of memory traffic", told))

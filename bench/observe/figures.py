@@ -152,9 +152,10 @@ class Observation:
 
     @property
     def waiting(self) -> float | None:
-        """Threads that waited for a CPU, on average; None: not counted for all."""
-        known = [p.waiting for p in self.processes if p.waiting is not None]
-        return sum(known) if len(known) == len(self.processes) else None
+        """Threads that waited for a CPU, on average; None: not known of all that worked."""
+        if any(p.waiting is None and p.cpus_used > 0 for p in self.processes):
+            return None
+        return sum(p.waiting or 0.0 for p in self.processes)
 
 
 def summarise(recording: Recording) -> Observation:

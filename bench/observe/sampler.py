@@ -28,6 +28,8 @@ LARGEST_SHARE = 0.02
 """Of a CPU, for looking: the smallest effect that the suite's verdicts take for one."""
 MOST_THREADS = 128
 """Looked at in one process: two files each, some 50 us."""
+MOST_PROCESSES = 64
+"""Looked at thread by thread, the busiest; of the others one file is read."""
 COUNTED_MAPPINGS = 1000
 """Up to so many are counted at every look; more, at the first and the last."""
 WALK_S_PER_BYTE = 150e-9 / 4096
@@ -155,7 +157,7 @@ class Sampler:
         """Take in every process of the target; False once nothing of it is left."""
         self._looks += 1
         now = time.monotonic()
-        seen: dict[int, Track] = {}
+        seen: dict[int, tuple[Track, ProcessStat]] = {}
         for pid in self._target.pids(self._living):
             stat = read_stat(self._target.root, pid)
             if stat is None or stat.ended or pid == os.getpid() or stat.kernel_thread:
@@ -165,29 +167,34 @@ class Sampler:
             key = pid, stat.started
             if key not in self._tracks:
                 self._tracks[key] = Track(stat, now, whole=self._looks > 1)
-                self._read_status(self._tracks[key])
-            track = seen[pid] = self._tracks[key]
-            track.add(stat, now, self._threads(stat))
-            self._cheap_extras(track)
-            self._maybe_walk(track, now)
+            seen[pid] = self._tracks[key], stat
+        close = sorted(seen.values(), key=_worth, reverse=True)[:MOST_PROCESSES]
+        closely = {stat.pid for _, stat in close}
+        for pid, (track, stat) in seen.items():
+            track.add(stat, now, self._threads(track, stat) if pid in closely else [])
+            if pid in closely:
+                self._cheap_extras(track)
+                self._maybe_walk(track, now)
+        living = {pid: track for pid, (track, _) in seen.items()}
         for pid, track in self._living.items():
-            track.ended = seen.get(pid) is not track
-        self._living = seen
-        return bool(seen)
+            track.ended = living.get(pid) is not track
+        self._living = living
+        return bool(living)
 
-    def _threads(self, stat: ProcessStat) -> list[ThreadLook]:
+    def _threads(self, track: Track, stat: ProcessStat) -> list[ThreadLook]:
         folder = self._proc / f"{stat.pid}/task"
         try:
             names = sorted(os.listdir(folder), key=int)[:MOST_THREADS]  # noqa: PTH208 - half the time
         except OSError:
             return []
         # Which CPUs a thread may use seldom changes: asked at looks 1, 2, 4, 8 and so on.
-        ask = self._looks & (self._looks - 1) == 0
+        again = self._looks & (self._looks - 1) == 0
         found = []
         for name in names:
             own = parse_process_stat(read_text(folder / name / "stat") or "")
             if own is None:
                 continue
+            ask = again or not track.knows(own.pid, own.started)
             cpus = parse_status(read_text(folder / name / "status") or "").cpus if ask else None
             found.append(
                 ThreadLook(
@@ -208,6 +215,8 @@ class Sampler:
 
     def _cheap_extras(self, track: Track) -> None:
         pid = track.first.pid
+        if track.status is None:
+            self._read_status(track)
         if track.mappings is None or track.mappings[1] <= COUNTED_MAPPINGS:
             maps = self._read(pid, "maps")
             if maps:
@@ -275,3 +284,11 @@ class Sampler:
         for pid in self._living:
             found |= {int(path.name) for path in entries(self._proc / f"{pid}/task", "[0-9]*")}
         return found
+
+
+def _worth(seen: tuple[Track, ProcessStat]) -> tuple[int, int]:
+    """Order in which processes are worth a closer look: by CPU time in the window, then memory."""
+    track, stat = seen
+    ticks = stat.user_ticks + stat.system_ticks
+    before = 0 if track.whole else track.first.user_ticks + track.first.system_ticks
+    return ticks - before, stat.resident_pages

@@ -103,6 +103,10 @@ class Track:
         self.last, self.last_at = stat, at
         self._take_threads(threads)
 
+    def knows(self, tid: int, started: int) -> bool:
+        """Whether this thread was there at the last look."""
+        return (tid, started) in self._threads
+
     def _take_threads(self, threads: Sequence[ThreadLook]) -> None:
         seen = set()
         for look in threads:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bench.blocks import Skip
 from bench.observe.figures import Observation, ProcessFigures
-from bench.observe.sampler import LAST_WALK_BYTES, MOST_THREADS
+from bench.observe.sampler import LAST_WALK_BYTES, MOST_PROCESSES, MOST_THREADS
 from bench.units import about, counted
 
 _REFUSED = {
@@ -104,7 +104,8 @@ def _processes(seen: Observation) -> Iterator[Skip]:
     if unseen:
         yield Skip(
             "threads",
-            f"up to {unseen} were not looked at: of a process, {MOST_THREADS} are (their cost)",
+            f"up to {unseen} were not looked at: {MOST_THREADS} are, in each of the"
+            f" {MOST_PROCESSES} busiest processes",
         )
     ended = [process for process in seen.processes if process.ended]
     if ended:

@@ -22,7 +22,7 @@ from bench.observe.mappings import (
     parse_smaps,
     parse_status,
 )
-from bench.observe.sampler import MOST_THREADS, Sampler, Settings
+from bench.observe.sampler import MOST_PROCESSES, MOST_THREADS, Sampler, Settings
 from bench.observe.skeleton import skeleton
 from bench.observe.target import group_target, process_target
 from bench.observe.tracks import COUNTER_SLACK_PAGES, PAGE, ThreadLook, Track
@@ -290,6 +290,16 @@ def test_of_very_many_threads_a_part_is_looked_at(tmp_path):
         put(tmp_path, **{f"proc__71__task__{tid}__stat": stat_text(pid=tid)})
     seen = look_at(process_target(tmp_path, 71))
     assert seen.processes[0].threads_unseen == 10
+
+
+def test_of_very_many_processes_the_busiest_are_looked_at_closely(tmp_path):
+    put(tmp_path, **{"sys__fs__cgroup__a__cgroup.procs": "\n".join(map(str, range(100, 180)))})
+    for pid in range(100, 180):
+        stored(tmp_path, pid=pid, stat=stat_text(pid=pid, resident=pid, threads=1))
+    seen = look_at(group_target(tmp_path, "/a"))
+    assert len(seen.processes) == 80
+    close = {process.pid for process in seen.processes if process.mappings is not None}
+    assert close == set(range(180 - MOST_PROCESSES, 180))
 
 
 def test_descendants_with_and_without_lists_of_children(tmp_path):
