@@ -216,6 +216,11 @@ def _brought(seen: Observation, minor: float) -> list[str]:
     lines = []
     if untraced >= CHURN_FAULTS_PER_S:
         lines.append(f"pages of {share(min(1.0, untraced / minor))} of them did not stay resident")
+    huge = min(minor, seen.host.counts.get("huge_taken", 0) / seen.host.seconds)
+    if huge >= 1:
+        lines.append(
+            f"up to {rate(huge)}/s brought a huge page, which costs more (host-wide count)"
+        )
     hints = seen.host.counts.get("numa_hints", 0) / seen.host.seconds
     if hints >= CHURN_FAULTS_PER_S:
         lines.append(f"up to {rate(hints)}/s are NUMA hints (host-wide count), no first touches")

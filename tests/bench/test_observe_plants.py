@@ -157,7 +157,7 @@ def test_more_threads_than_cpus(program):
 
 @contextmanager
 def quota(pid):
-    """Hold a process to a fiftieth of a CPU, which even a busy machine gives it, in a control group of its own."""
+    """Hold a process to a fiftieth of a CPU, which even a busy machine would give it."""
     for parent, file, text in (
         ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "2000"),
         ("/sys/fs/cgroup", "cpu.max", "2000 100000"),
