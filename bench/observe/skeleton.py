@@ -34,14 +34,16 @@ def _plain(text: str) -> str:
 
 def _work(seen: Observation, known: Known) -> Iterator[str]:
     resident = sum(_data(process) for process in seen.processes)
-    threads = max(1, round(seen.cpus_used))
+    runnable = sum(process.running for process in seen.processes)
+    # Threads that wait for a CPU want to work, too; more than there are CPUs cannot.
+    active = max(seen.cpus_used, min(runnable, known.cpus))
+    threads = max(1, round(active))
     yield ""
     yield "# The pattern cannot be seen. gather: independent random accesses; scan[op=read]: a"
     yield "# stream; chase: dependent loads; `list kernels`: more. Take what is most like it."
     yield "[[actor]]"
     yield 'name = "work"'
     yield 'kernel = "gather"'
-    runnable = sum(process.running for process in seen.processes)
     yield f"# {runnable:.2g} threads runnable on average, {seen.cpus_used:.2g} CPUs used."
     yield f"threads = {threads}"
     size = max(LEAST_BYTES, resident // MIB * MIB)
@@ -56,8 +58,8 @@ def _work(seen: Observation, known: Known) -> Iterator[str]:
     if threads > 1 and len(many) > 1 and all(process.threads == 1 for process in many):
         yield f"# {len(many)} processes of one thread each: no address space in common."
         yield 'process = "each"'
-    if seen.cpus_used < DUTY * threads:
-        yield f"# Works {share(seen.cpus_used / threads)} of the time; rests shape the load:"
+    if active < DUTY * threads:
+        yield f"# At work {share(active / threads)} of the time; rests shape the load:"
         yield '# script = "pass.rest(5ms)"'
 
 
