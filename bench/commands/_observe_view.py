@@ -195,8 +195,10 @@ def _notes(page: Page) -> list[str]:
     notes = ["what falls between two looks is not seen: releases and mappings are lower bounds"]
     if page.known.probe.small_host_pages:
         notes.append(SMALL_HOST_PAGES)
-    if page.seen.cost.interval_s > 1.5 * 0.2 and page.seen.cost.looks > 2:
-        notes.append(f"one look each {format_duration(page.seen.cost.interval_s)}")
+    cost = page.seen.cost
+    if cost.interval_s > 1.5 * cost.asked_s and cost.looks > 2:
+        told = f"{format_duration(cost.interval_s)} apart, not {format_duration(cost.asked_s)}"
+        notes.append(f"looks were {told}: they are costly here, or this command had no CPU")
     return notes
 
 

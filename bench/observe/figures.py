@@ -10,6 +10,9 @@ from bench.observe.mappings import Memory
 from bench.observe.sampler import Recording
 from bench.observe.tracks import PAGE, Track
 
+UNKNOWN_SHARE = 0.1
+"""Of the CPU time: so much may be of processes whose waiting is not known."""
+
 
 @dataclass(frozen=True)
 class MemoryFigures:
@@ -121,6 +124,8 @@ class Cost:
     walks_s: float
     """Walking page tables; a process's own mmap and munmap may wait while its are walked."""
     interval_s: float
+    asked_s: float
+    """Between looks: as it was, on average, and as it was asked for."""
     looks: int
 
 
@@ -152,8 +157,9 @@ class Observation:
 
     @property
     def waiting(self) -> float | None:
-        """Threads that waited for a CPU, on average; None: not known of all that worked."""
-        if any(p.waiting is None and p.cpus_used > 0 for p in self.processes):
+        """Threads that waited for a CPU, on average; None: not known of most that worked."""
+        unknown = sum(p.cpus_used for p in self.processes if p.waiting is None)
+        if unknown > UNKNOWN_SHARE * self.cpus_used:
             return None
         return sum(p.waiting or 0.0 for p in self.processes)
 
@@ -184,6 +190,7 @@ def summarise(recording: Recording) -> Observation:
             recording.look_s,
             sum(track.walk_s for track in recording.tracks),
             recording.interval_s,
+            recording.settings.interval_s,
             recording.looks,
         ),
         {name: tuple(sorted(pids)) for name, pids in sorted(recording.unread.items())},

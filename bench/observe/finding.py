@@ -1,6 +1,6 @@
 """The form of a verdict on one mechanism, and the sizes of effects it goes by."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Verdict = Literal["could matter", "cannot", "unknown"]
@@ -35,7 +35,13 @@ ORDER: dict[Verdict, int] = {COULD: 0, UNKNOWN: 1, CANNOT: 2}
 
 def strongest(findings: list[Finding]) -> Finding:
     """Of one mechanism in several processes: that which claims most, the first of equals."""
-    return min(findings, key=lambda finding: ORDER[finding.verdict])
+    most = min(findings, key=lambda finding: ORDER[finding.verdict])
+    others = len(findings) - 1
+    if not others:
+        return most
+    same = sum(finding.verdict == most.verdict for finding in findings) - 1
+    told = f"the same of {same} of {others} other processes that were at work"
+    return replace(most, because=(*most.because, told))
 
 
 def share(value: float) -> str:

@@ -115,7 +115,7 @@ def oversubscription(seen: Observation, known: Known) -> Finding:
 def others(seen: Observation, known: Known) -> Finding:
     """Whether the target waits for CPUs that somebody else uses."""
     if seen.waiting is None:
-        why = "this kernel does not count how long threads wait for a CPU (schedstat)"
+        why = "how long its threads wait for a CPU is not known of all (schedstat)"
         return Finding(OTHERS, UNKNOWN, (why,))
     wanted = seen.waiting + seen.cpus_used
     if wanted <= 0:

@@ -77,7 +77,7 @@ class Recording:
     unread: dict[str, set[int]] = field(default_factory=dict)
     """Files that were refused, and of which processes."""
     unwalked: list[int] = field(default_factory=list)
-    """Processes whose page tables were not walked, for their size."""
+    """Processes whose page tables were not walked, for their size or their number."""
 
 
 class Sampler:
@@ -90,6 +90,7 @@ class Sampler:
         self._living: dict[int, Track] = {}
         self._unread: dict[str, set[int]] = {}
         self._unwalked: list[int] = []
+        self._walked_s = 0.0
         self._huge_bytes = (
             read_int(target.root / "sys/kernel/mm/transparent_hugepage/hpage_pmd_size") or 2 << 20
         )
@@ -121,10 +122,9 @@ class Sampler:
                 ended = "user"
                 break
             before = time.thread_time()
-            walked = sum(track.walk_s for track in self._tracks.values())
+            walked_s = self._walked_s
             alive = self._look()
-            walked = sum(track.walk_s for track in self._tracks.values()) - walked
-            looking_s += max(0.0, time.thread_time() - before - walked)
+            looking_s += max(0.0, time.thread_time() - before - (self._walked_s - walked_s))
             if not alive or time.monotonic() >= end:
                 ended = "" if alive else "target"
                 break
@@ -241,7 +241,7 @@ class Sampler:
         """Walk now and then, so that something is known of a process that ends early."""
         gone = now - self._began
         estimate = track.last.resident_pages * PAGE * WALK_S_PER_BYTE
-        if not self._settings.walk or estimate > max(0.01, WALK_SHARE * gone):
+        if not self._settings.walk or self._walked_s + estimate > max(0.01, WALK_SHARE * gone):
             return
         # After twice the time each: a window of any length has few of them.
         if track.walked_at is None or now - track.at >= 2 * (track.walked_at - track.at) + 0.5:
@@ -250,10 +250,10 @@ class Sampler:
     def _last_walks(self) -> None:
         room = LAST_WALK_BYTES
         living = sorted(self._living.values(), key=lambda t: -t.last.resident_pages)
-        for track in living:
+        for n, track in enumerate(living):
             self._read_status(track)
             size = track.last.resident_pages * PAGE
-            if self._settings.walk and size <= room:
+            if self._settings.walk and size <= room and n < MOST_PROCESSES:
                 self._walk(track, time.monotonic())
                 room -= size
             elif self._settings.walk:
@@ -277,7 +277,9 @@ class Sampler:
         if self._several_nodes and small:
             nodes = parse_numa_maps(self._read(pid, "numa_maps") or "", PAGE)
             track.nodes = nodes or track.nodes
-        track.walk_s += time.thread_time() - before
+        took_s = time.thread_time() - before
+        track.walk_s += took_s
+        self._walked_s += took_s
 
     def _all_threads(self) -> set[int]:
         found: set[int] = set()

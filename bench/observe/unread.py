@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bench.blocks import Skip
 from bench.observe.figures import Observation, ProcessFigures
 from bench.observe.sampler import LAST_WALK_BYTES, MOST_PROCESSES, MOST_THREADS
-from bench.units import about, counted
+from bench.units import about
 
 _REFUSED = {
     "smaps": "which pages its memory is on",
@@ -27,13 +27,18 @@ def unread(seen: Observation, walk: bool, target_is_group: bool) -> list[Skip]:
     ]
 
 
+def processes(n: int) -> str:
+    """``1 process``, ``2 processes``."""
+    return "1 process" if n == 1 else f"{n} processes"
+
+
 def _refused(seen: Observation) -> Iterator[Skip]:
     users = {process.pid: process.uid for process in seen.processes}
     for name, pids in seen.unread.items():
         owners = sorted({f"user {users.get(pid)}" for pid in pids if users.get(pid) is not None})
         yield Skip(
             _REFUSED.get(name, name),
-            f"/proc/PID/{name} was refused for {counted(len(pids), 'process')[:40]}",
+            f"/proc/PID/{name} was refused for {processes(len(pids))}",
             f"run as {' or '.join(owners) or 'its user'}, or as root (CAP_SYS_PTRACE)",
         )
 
@@ -45,13 +50,14 @@ def _walks(seen: Observation, walk: bool) -> Iterator[Skip]:
     elif seen.unwalked:
         yield Skip(
             f"{what}, of {', '.join(map(str, seen.unwalked[:8]))}",
-            f"a walk over more than {about(LAST_WALK_BYTES)} would hold its mmap calls up too long",
+            f"a walk takes in the {MOST_PROCESSES} largest and {about(LAST_WALK_BYTES)}, no more:"
+            " meanwhile a process's mmap calls may wait",
             "" if seen.group.huge is not None else "--cgroup PATH: a group's memory.stat has a sum",
         )
     gone = [p for p in seen.processes if p.memory.huge is None and p.ended and p.pid not in
             {pid for pids in seen.unread.values() for pid in pids}]  # fmt: skip
     if walk and gone:
-        yield Skip(what, f"{counted(len(gone), 'process')} ended before it was looked at")
+        yield Skip(what, f"{processes(len(gone))} ended before that was looked at")
 
 
 def _group(seen: Observation, target_is_group: bool) -> Iterator[Skip]:
@@ -98,8 +104,9 @@ def _host(seen: Observation) -> Iterator[Skip]:
 
 def _processes(seen: Observation) -> Iterator[Skip]:
     if seen.waiting is None:
-        why = "schedstat of its threads is all zeros: a kernel without CONFIG_SCHED_INFO"
-        yield Skip("time waiting for a CPU", why)
+        unknown = [process for process in seen.processes if process.waiting is None]
+        why = f"schedstat of {processes(len(unknown))} was not read, or has zeros only: a kernel"
+        yield Skip("time waiting for a CPU", why + " without CONFIG_SCHED_INFO has them")
     unseen = sum(process.threads_unseen for process in seen.processes)
     if unseen:
         yield Skip(
@@ -110,7 +117,7 @@ def _processes(seen: Observation) -> Iterator[Skip]:
     ended = [process for process in seen.processes if process.ended]
     if ended:
         why = "what they did after the last look at them is in no figure"
-        yield Skip(f"{counted(len(ended), 'process')} that ended", why)
+        yield Skip(f"{processes(len(ended))} that ended", why)
     yield from _short_lived(seen, ended)
 
 
@@ -127,7 +134,7 @@ def _short_lived(seen: Observation, ended: list[ProcessFigures]) -> Iterator[Ski
     missing = waited - sum(process.cpus_used for process in ended)
     if missing > LEAST_CPUS:
         told = f"children that ended in the window had used up to {missing:.2g} CPUs over it"
-        yield Skip(what, told, f"--children, and {way}")
+        yield Skip(what, told, way if whole else f"--children, and {way}")
 
 
 LEAST_CPUS = 0.05

@@ -70,7 +70,7 @@ def observation(*processes, **changes):
         group(),
         host(),
         None,
-        Cost(0.05, 0.005, 0.001, 0.0, 0.2, 50),
+        Cost(0.05, 0.005, 0.001, 0.0, 0.2, 0.2, 50),
     )
     return replace(made, **changes)
 
