@@ -86,7 +86,7 @@ static void crowd(size_t threads)
     cpu_set_t one, all;
     sched_getaffinity(0, sizeof all, &all);
     CPU_ZERO(&one);
-    for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); cpu++)
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); cpu++)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
