@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size", metavar="SIZE", help="arena of each actor (beyond the caches, 256MiB at most)"
     )
-    parser.add_argument("--samples", type=int, metavar="N", help=f"rounds ({ROUNDS} at most)")
+    parser.add_argument("--samples", type=int, metavar="N", help=f"rounds ({ROUNDS})")
     parser.add_argument("--window", metavar="TIME", help="length of one sample's window (120ms)")
     parser.add_argument("--budget", metavar="TIME", help=f"for everything ({BUDGET})")
     parser.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
