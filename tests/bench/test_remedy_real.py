@@ -33,7 +33,7 @@ def verdicts(tmp_path, actors, remedy, window="40ms"):
     case = tmp_path / "case.toml"
     case.write_text(f'window = "{window}"\n' + "".join(actors))
     done = bench(
-        *("remedy", str(case), "--remedies", remedy, "--samples", "12"),
+        *("remedy", str(case), "--remedies", remedy, "--samples", "20"),
         *("--budget", "3m", "-o", str(tmp_path / "out"), "--json"),
     )
     assert done.returncode == 0, done.stderr
