@@ -109,6 +109,11 @@ def load(path: str | Path) -> Results:
     lines = journal_lines(journal)
     folder = journal.parent
     results = Results(folder, plan=read_toml(folder / PLAN), host=read_json(folder / HOST))
+    if "try" in results.plan.get("options", {}):
+        raise UsageError(
+            f"{folder} holds runs of a command, not of kernels",
+            f"bench verdict {folder}, or pyperf on its pyperf.json",
+        )
     results.blocks = [
         BlockInfo(t["id"], t["question"], tuple(entry["mix"] for entry in t["entries"]))
         for t in results.plan.get("blocks", [])

@@ -68,6 +68,7 @@ class Run:
     wall_s: float
     """With the time it takes to start one."""
     failure: str = ""
+    """How it failed, and the last it then said."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """Of ``FIGURES``, those that are known."""
 
@@ -101,6 +102,8 @@ def make_run(line: Line, spec: Spec) -> Run:
     """Run of one sample line."""
     run = line["run"]
     failure = run.get("failure", "")
+    if failure and run.get("said"):
+        failure += f" ({run['said'].splitlines()[-1]})"
     value = math.nan if failure else run.get("metric", run["seconds"])
     cost = 1 / value if spec.higher_is_better else value
     return Run(cost, value, line["wall_s"], failure, figures(run))

@@ -44,6 +44,8 @@ def main(order_fd: int, report_fd: int) -> NoReturn:
             "system_s": used.ru_stime,
             "minor_faults": used.ru_minflt,
             "major_faults": used.ru_majflt,
+            # The kernel hands the largest size of the process before down over fork and exec.
+            "peak_kib": used.ru_maxrss,
         }
         environment = {os.fsencode(k): os.fsencode(v) for k, v in order["env"]}
         report["began_s"] = time.monotonic()

@@ -207,10 +207,10 @@ ROWS = (
     ),
     Row("keep", "", "malloc keeps what is freed, maps nothing apart (glibc)", _keep, ("faults",)),
     Row("arenas", "N", "malloc has N arenas at most (glibc)", _arenas, ("virtual", "faults")),
-    Row("cap", "[K]", "K CPUs, by affinity; half of them", _cap, ("cpus",)),
+    Row("cap", "[K]", "K CPUs, by affinity; half of them", _cap, ("cpus", "busy")),
     Row("threads", "K", "variables that tell runtimes to use K threads", _threads, ("threads",)),
-    Row("apart", "", "one CPU a core: no hyperthread shares one", _apart, ("cpus",)),
-    Row("llc", "", "the CPUs of one last-level cache", _llc, ("cpus",)),
+    Row("apart", "", "one CPU a core: no hyperthread shares one", _apart, ("cpus", "busy")),
+    Row("llc", "", "the CPUs of one last-level cache", _llc, ("cpus", "busy")),
     Row("interleave", "", "memory page by page over all nodes", _interleave, ("nodes",)),
     Row("bind", "NODE", "CPUs and memory of one node", _bind, ("nodes", "cpus")),
 )  # fmt: skip

@@ -20,10 +20,10 @@ from typing import Any, BinaryIO
 from bench import disturbance, launch
 from bench.blocks import Block, Entry
 from bench.change import Change, environment
-from bench.errors import PagestormError, UsageError
+from bench.errors import UsageError
 from bench.journal import Line
 from bench.looks import Looker
-from bench.metric import Metric
+from bench.metric import Metric, tail
 from bench.runner import Runner
 from bench.spawn import sleep_until_ended
 
@@ -121,12 +121,13 @@ def run_once(
     ran.usage = {
         "user_s": round(max(0.0, used.ru_utime - report["user_s"]), 6),
         "system_s": round(max(0.0, used.ru_stime - report["system_s"]), 6),
-        "peak_bytes": used.ru_maxrss * 1024,
         "minor_faults": max(0, used.ru_minflt - report["minor_faults"]),
         "major_faults": max(0, used.ru_majflt - report["major_faults"]),
         "switches": used.ru_nvcsw,
         "forced_switches": used.ru_nivcsw,
     }
+    if used.ru_maxrss > report["peak_kib"]:  # else it is the driver's
+        ran.usage["peak_bytes"] = used.ru_maxrss * 1024
     ran.looks = looker.summary() if looker else {}
     probes = {path: (text, after) for (path, text), after in zip(before, _texts(), strict=True)}
     ran.disturbed = disturbance.deltas(probes, ran.wall_s, [-1])
@@ -297,6 +298,7 @@ class CommandRunner(Runner):
                 result["metric"], result["metric_unit"] = value
         if failure:
             result["failure"] = failure
+            result["said"] = tail(stderr) or tail(stdout)
         result |= {"usage": ran.usage, "looks": ran.looks, "disturbed": ran.disturbed}
         return result
 
@@ -306,10 +308,3 @@ def _keep(folder: Path, *paths: Path) -> None:
     for path in paths:
         with contextlib.suppress(OSError):
             path.replace(folder / f"{path.stem}.failed{path.suffix}")
-
-
-def check_started(line: Line) -> None:
-    """Refuse a remedy that this host does not let anybody apply."""
-    failure = line["run"].get("failure", "")
-    if failure.startswith("could not be started (start)"):
-        raise PagestormError(failure)
