@@ -189,7 +189,9 @@ def pick(
     for k in range(len(order), 0, -1):
         most = int(min(affordable(k), most_rounds))
         least = math.ceil(pairs_needed(1 - (1 - LEVEL) / k) / usable)
-        if most >= min(needed(k), max(FEW_ROUNDS, least)) and most >= least:
+        # Who asks for fewer gets them, for all remedies.
+        few = max(min(FEW_ROUNDS, most_rounds), least)
+        if most >= min(needed(k), few) and most >= least:
             rounds = min(most, needed(k))
             return Choice(tuple(order[:k]), rounds, needed(k), tuple(order[k:]))
     return Choice(tuple(order[:1]), pairs_needed(LEVEL), needed(1), tuple(order[1:]))

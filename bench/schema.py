@@ -54,8 +54,8 @@ SAMPLE_FIELDS = (
 # {"seconds": exec to exit, "status": exit code, or a signal's number, negative, "failure": how it
 # failed, "said": the end of what it then wrote, "metric" and "metric_unit": what it printed,
 # "usage": {"user_s", "system_s", "minor_faults", "major_faults", "switches",
-# "forced_switches", "peak_bytes" where it is known}, "looks": what was seen in /proc where anybody looked (``bench.looks``),
-# "disturbed": as above}
+# "forced_switches", "peak_bytes" where it is known}, "looks": what was seen in /proc where anybody
+# looked (``bench.looks``), "disturbed": as above}
 ACTOR_FIELDS = (
     "seconds",  # per pass; 0 where no progress was made
     "passes",  # behind the value
@@ -242,7 +242,11 @@ KEYS = (
     Key("ps_wall_s", "second", "exec to exit of a user's command"),
     Key("ps_user_s", "second", "its time in user mode, of all its processes it waited for"),
     Key("ps_system_s", "second", "its time in the kernel"),
-    Key("ps_peak_bytes", "byte", "largest resident size of one of its processes; absent below the driver's"),
+    Key(
+        "ps_peak_bytes",
+        "byte",
+        "largest resident size of one of its processes; absent below the driver's",
+    ),
     Key("ps_minor_faults", "", "page faults served from memory"),
     Key("ps_major_faults", "", "page faults that waited for a device"),
 )

@@ -56,7 +56,11 @@ def show(report: "TryReport", stream: TextIO) -> None:
         ),
     )
     keys = [key for key in _HEADS if key in report.figures]
-    everybody = [] if not keys else [("baseline", report.figures), *((r.name, r.figures) for r in report.remedies)]
+    everybody = (
+        []
+        if not keys
+        else [("baseline", report.figures), *((r.name, r.figures) for r in report.remedies)]
+    )
     table(
         console,
         "seen from outside, medians of the pilot",

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -103,5 +102,3 @@ def test_a_looker_keeps_the_largest_and_pays_little():
     # What a look took, at 2 % of a processor.
     assert pauses[-1] > looker.cost_s / 8 * 10
     assert Looker().summary() == {}
-
-

@@ -21,9 +21,7 @@ def site(tmp_path_factory):
     folder = expand("threadripper", tmp_path_factory.mktemp("host"))
     topology = read_topology(folder / "sys")
     found = read_site(root=folder)
-    thp = replace(
-        found.thp, enabled="madvise", sizes=SIZES, pmd_bytes=2 * MIB, allowed_here=True
-    )
+    thp = replace(found.thp, enabled="madvise", sizes=SIZES, pmd_bytes=2 * MIB, allowed_here=True)
     return replace(
         found,
         thp=thp,
