@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ from analysis.tried import (
 )
 from bench.blocks import BASELINE
 from bench.errors import UsageError
-from bench.schema import PLAN
+from bench.schema import PLAN, disturbances
 from bench.units import about, counted
 
 
@@ -240,6 +241,17 @@ def _notes(
         n = sum(bool(r.failure) for block in (pilot, fresh) for r in block.get(name, {}).values())
         if n and not failing([pilot, fresh], name):
             notes.append(f"{name}: {counted(n, 'run')} failed, and took part in no ratio")
+    disturbed = Counter(
+        name
+        for line in lines
+        if line["block"] == VERDICT
+        if line["disturbed"]
+        for name in disturbances(line)
+    )
+    if disturbed:
+        n = sum(line["block"] == VERDICT for line in lines)
+        told_ = ", ".join(f"{name} in {k}" for name, k in disturbed.most_common())
+        notes.append(f"while they ran the host had, of {n} runs that decide: {told_}")
     units = {line["run"].get("metric_unit") for line in lines if "failure" not in line["run"]}
     if len(units) > 1:
         notes.append("the unit that the command printed was not always the same kind")

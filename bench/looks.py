@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.sysfs import keyed_kib, parse_cpulist, read_text
+from bench.procfs import descendants, parse_process_stat, parse_rows
+from bench.sysfs import entries, keyed_kib, parse_cpulist, read_text
 
 SHARE = 0.02
 """Of one processor that looks may take, beside the first few."""
@@ -71,13 +72,12 @@ def parse_look(rollup: str, status: str, stats: Iterable[str], numa_maps: str = 
     hugetlb = sum(keyed_kib(rollup, key) or 0 for key in _HUGETLB)
     running, cpus = 0, set()
     for stat in stats:
-        # The name in parentheses may hold anything, spaces and parentheses too.
-        words = stat.rpartition(")")[2].split()
-        if len(words) > 36:
-            running += words[0] == "R"
-            cpus.add(int(words[36]))
-    rows = dict(line.partition(":")[::2] for line in status.splitlines())
-    thp = rows.get("THP_enabled", "").strip()
+        thread = parse_process_stat(stat)
+        if thread is not None:
+            running += thread.state == "R"
+            cpus.add(thread.cpu)
+    rows = parse_rows(status)
+    thp = rows.get("THP_enabled", "")
     nodes: dict[int, int] = {}
     for node, pages in _NODE.findall(numa_maps):
         nodes[int(node)] = nodes.get(int(node), 0) + int(pages)
@@ -88,7 +88,7 @@ def parse_look(rollup: str, status: str, stats: Iterable[str], numa_maps: str = 
         int(rows.get("Threads", "0")),
         running,
         frozenset(cpus),
-        len(parse_cpulist(rows.get("Cpus_allowed_list", "").strip() or "0")),
+        len(parse_cpulist(rows.get("Cpus_allowed_list") or "0")),
         thp == "1" if thp else None,
         tuple(sorted(nodes.items())),
     )
@@ -108,18 +108,6 @@ def parse_allocator(maps: str) -> str:
     return "glibc" if any(_GLIBC.search(file) for file in files) else "none known"
 
 
-def tree(pid: int, proc: Path = Path("/proc")) -> list[int]:
-    """A process and its descendants. Those whose parent is gone are not found."""
-    found, todo = [], [pid]
-    while todo:
-        one = todo.pop()
-        found.append(one)
-        for task in _names(proc / str(one) / "task"):
-            text = read_text(proc / str(one) / "task" / task / "children")
-            todo += [int(child) for child in (text or "").split()]
-    return found
-
-
 def look_at(pid: int, nodes: bool = False, proc: Path = Path("/proc")) -> Look | None:
     """Look at one process; None where it is gone."""
     folder = proc / str(pid)
@@ -127,17 +115,10 @@ def look_at(pid: int, nodes: bool = False, proc: Path = Path("/proc")) -> Look |
     rollup = read_text(folder / "smaps_rollup")
     if status is None or rollup is None:
         return None
-    tasks = _names(folder / "task")
-    stats = [text for t in tasks if (text := read_text(folder / "task" / t / "stat"))]
+    tasks = entries(folder / "task", "[0-9]*")
+    stats = [text for task in tasks if (text := read_text(task / "stat"))]
     numa = read_text(folder / "numa_maps") if nodes else None
     return parse_look(rollup, status, stats, numa or "")
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [path.name for path in folder.iterdir()]
-    except OSError:
-        return []
 
 
 @dataclass
@@ -160,7 +141,7 @@ class Looker:
     def look(self, pid: int) -> float:
         """Look once; returns the seconds to wait before the next one."""
         began = time.monotonic()
-        found = [(one, seen) for one in tree(pid) if (seen := look_at(one, self.nodes))]
+        found = [(one, seen) for one in descendants([pid]) if (seen := look_at(one, self.nodes))]
         whole = sum((seen for _, seen in found), Look())
         if whole.resident:
             self.looks += 1

@@ -78,12 +78,8 @@ def _metadata(name: str, line: Line, higher: bool) -> Metadata:
             "ps_peak_bytes": usage.get("peak_bytes"),
             "ps_minor_faults": usage["minor_faults"],
             "ps_major_faults": usage["major_faults"],
-            "ps_steal_s": run["disturbed"].get("steal_s"),
-            "ps_disturbed": ",".join(
-                disturbances(
-                    {"disturbed": run["disturbed"], "window_s": line["wall_s"], "actors": []}
-                )
-            ),
+            "ps_steal_s": line["disturbed"].get("steal_s"),
+            "ps_disturbed": ",".join(disturbances(line)),
             "ps_time": line["time"],
         }
     )

@@ -276,7 +276,11 @@ class CommandRunner(Runner):
         ran = run_once(self.work, change, stdout, stderr, fd, looker, timeout_s)
         if ran is None:
             return None
-        found: Line = {"wall_s": round(ran.wall_s, 6), "run": self._result(ran, stdout, stderr)}
+        found: Line = {
+            "wall_s": round(ran.wall_s, 6),
+            "disturbed": ran.disturbed,
+            "run": self._result(ran, stdout, stderr),
+        }
         if found["run"].get("failure") and not self.work.show_output:
             _keep(folder, stdout, stderr)
         return found
@@ -299,8 +303,7 @@ class CommandRunner(Runner):
         if failure:
             result["failure"] = failure
             result["said"] = tail(stderr) or tail(stdout)
-        result |= {"usage": ran.usage, "looks": ran.looks, "disturbed": ran.disturbed}
-        return result
+        return {**result, "usage": ran.usage, "looks": ran.looks}
 
 
 def _keep(folder: Path, *paths: Path) -> None:

@@ -13,7 +13,7 @@ from bench.blocks import BASELINE
 
 
 def line(block, round_, remedy, seconds=1.0, failure="", metric=None, looks=None, faults=1000):
-    run = {"seconds": seconds, "status": 0, "looks": looks or {}, "disturbed": {}}
+    run = {"seconds": seconds, "status": 0, "looks": looks or {}}
     run["usage"] = {"user_s": seconds, "system_s": 0.0, "minor_faults": faults}
     if failure:
         run["failure"] = failure
@@ -26,6 +26,7 @@ def line(block, round_, remedy, seconds=1.0, failure="", metric=None, looks=None
         "attempt": 0,
         "mix": remedy,
         "wall_s": seconds,
+        "disturbed": {},
         "run": run,
     }
 

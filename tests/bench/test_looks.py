@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.looks import Look, Looker, look_at, parse_allocator, parse_look, tree
+from bench.looks import SHARE, Look, Looker, look_at, parse_allocator, parse_look
+from bench.procfs import descendants
 
 ROLLUP = """\
 55d0c0000000-7ffd00000000 ---p 00000000 00:00 0                          [rollup]
@@ -76,29 +77,32 @@ def test_whose_malloc_it_is(library, name):
     assert parse_allocator(jemalloc) == "jemalloc"
 
 
-def test_descendants_are_found_and_gone_ones_are_none():
-    child = subprocess.Popen(["sh", "-c", "sleep 20; :"])
+def test_children_count_and_processes_that_are_gone_do_not():
+    child = subprocess.Popen(["sh", "-c", "sleep 20 & echo; wait"], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    looker = Looker()
     try:
         deadline = time.monotonic() + 10
-        while len(found := tree(child.pid)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert len(found) == 2
-        assert child.pid in tree(os.getpid())
+        while looker.threads < 2 and time.monotonic() < deadline:
+            looker.look(child.pid)
     finally:
-        for pid in found[::-1]:
+        for pid in reversed(descendants([child.pid])):
             os.kill(pid, 9)
-        child.wait()
+        child.communicate()
+    assert looker.threads == 2
     assert look_at(child.pid) is None
 
 
 def test_a_looker_keeps_the_largest_and_pays_little():
     looker = Looker(allocator=True)
-    pauses = [looker.look(os.getpid()) for _ in range(8)]
+    for _ in range(7):
+        looker.look(os.getpid())
+    before_s = looker.cost_s
+    pause_s = looker.look(os.getpid())
     found = looker.summary()
     assert found["looks"] == 8
     assert found["resident_bytes"] > 1 << 20
     assert found["malloc"] == parse_allocator(Path("/proc/self/maps").read_text())
     assert found["threads"] >= 1
-    # What a look took, at 2 % of a processor.
-    assert pauses[-1] > looker.cost_s / 8 * 10
+    assert looker.cost_s - before_s <= SHARE * pause_s * 1.001
     assert Looker().summary() == {}
