@@ -277,13 +277,19 @@ def usual_figures(found: Runs, name: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Change:
-    """One figure as it is, and under a remedy: medians."""
+    """One figure as it is, and under a remedy."""
 
     figure: str
     before: float
+    """Median."""
     after: float
-    changed: bool | None
-    """None: the medians differ, but runs of either kind lie among those of the other."""
+    """Median of the runs that changed, of all where none did."""
+    changed: int
+    """Runs under the remedy that lie beyond all runs without it, and away from their median."""
+    n: int
+    """Runs under the remedy."""
+    moved: bool
+    """Whether the medians differ."""
 
 
 @dataclass(frozen=True)
@@ -302,8 +308,9 @@ FEWEST_RUNS = 3
 def effect(found: Runs, name: str, shows: Sequence[str]) -> Effect:
     """Compare the figures in which a remedy shows, run by run.
 
-    A figure changed where its median did, and where no run of the one kind lies among those of the
-    other: with six runs of each, chance does that once in 462.
+    A run changed where it lies beyond all runs without the remedy, by enough to matter. A remedy
+    took effect where half of its runs changed; with six of each, chance makes all of them do so
+    once in 462. Some programs take a remedy in some of their runs only.
     """
     if not shows:
         return Effect(None, reason="changes nothing")
@@ -315,20 +322,23 @@ def effect(found: Runs, name: str, shows: Sequence[str]) -> Effect:
         )
         if min(len(mine), len(theirs)) >= FEWEST_RUNS:
             changes.append(_change(key, theirs, mine))
-    seen = [change.changed for change in changes]
-    if any(seen):
-        return Effect(True, tuple(change for change in changes if change.changed))
+    took = tuple(change for change in changes if 2 * change.changed >= change.n)
+    if took:
+        return Effect(True, took)
     if len(changes) < len(shows):
         return Effect(None, tuple(changes), "it ran too short to be looked at")
-    return Effect(None if None in seen else False, tuple(changes))
+    unclear = any(change.moved or change.changed for change in changes)
+    return Effect(None if unclear else False, tuple(changes))
 
 
 def _change(key: str, before: Sequence[float], after: Sequence[float]) -> Change:
-    middle = statistics.median(before), statistics.median(after)
-    moved = abs(middle[1] - middle[0])
-    if not FIGURES[key].share:
-        moved = moved / max(*map(abs, middle), 1e-12)
-    if moved < FIGURES[key].least:
-        return Change(key, *middle, False)
-    apart = max(before) < min(after) or max(after) < min(before)
-    return Change(key, *middle, True if apart else None)
+    middle = statistics.median(before)
+
+    def away(value: float) -> bool:
+        scale = 1.0 if FIGURES[key].share else max(abs(middle), abs(value), 1e-12)
+        return abs(value - middle) >= FIGURES[key].least * scale
+
+    beyond = [v for v in after if away(v) and not min(before) <= v <= max(before)]
+    moved = away(statistics.median(after))
+    shown = statistics.median(beyond or after)
+    return Change(key, middle, shown, len(beyond), len(after), moved)

@@ -160,13 +160,15 @@ def verdict_text(one: Tried) -> str:
 def effect_text(effect: Effect) -> str:
     """``took effect: huge pages 0% -> 87%``; ``had no effect on this program``."""
     told = ", ".join(_change_text(change) for change in effect.changes)
+    some = max(effect.changes, key=lambda change: change.changed / change.n, default=None)
+    often = f" in {some.changed} of {some.n} runs" if some and 0 < some.changed < some.n else ""
     if effect.took:
-        return f"took effect: {told}"
+        return f"took effect{often}: {told}"
     if effect.took is False:
         return f"had no effect on this program: {told}"
     if effect.reason:
         return f"{effect.reason}{': ' if told else ''}{told}"
-    return f"not clear: {told}"
+    return f"not clear{',' if often else ''}{often}: {told}"
 
 
 def _change_text(change: Change) -> str:

@@ -145,6 +145,21 @@ def test_runs_that_overlap_are_not_clear():
     assert effect_text(found).startswith("not clear")
 
 
+@pytest.mark.parametrize(
+    ("runs", "took", "text"),
+    [
+        ((93, 93, 0, 93, 0, 93), True, "took effect in 4 of 6 runs: huge pages 0% -> 93%"),
+        ((93, 0, 0, 93, 0, 0), None, "not clear, in 2 of 6 runs: huge pages 0% -> 93%"),
+        ((93, 0, 0, 0, 0, 0), None, "not clear, in 1 of 6 runs: huge pages 0% -> 93%"),
+        ((1, 0, 0, 0, 0, 1), False, "had no effect on this program: huge pages 0%"),
+    ],
+)
+def test_a_program_may_take_a_remedy_in_some_runs_only(runs, took, text):
+    found = figures_of([looks(0)] * 6, [looks(h) for h in runs], ("huge",))
+    assert found.took is took
+    assert effect_text(found) == text
+
+
 def test_what_ran_too_short_to_be_seen_is_not_called_without_effect():
     found = figures_of([{}] * 6, [{}] * 6, ("huge", "faults"))
     assert found.took is None
