@@ -222,7 +222,8 @@ def _notes(
     given: Mapping[str, Any],
 ) -> list[str]:
     notes = []
-    if report.rounds and choice.rounds < choice.needed:
+    unclear = any(one.tested and not one.decision.decided for one in report.remedies)
+    if unclear and choice.rounds < choice.needed:
         notes.append(
             f"{counted(choice.rounds, 'run')} each; at this spread it takes about {choice.needed}"
             f" to make intervals as narrow as the dead band of {spec.dead_band:.0%}"
@@ -232,8 +233,7 @@ def _notes(
     told = [n for n, one in given["remedies"].items() if "GLIBC_TUNABLES" in one["told"]]
     if told and report.malloc not in ("", "glibc"):
         notes.append(
-            f"its malloc is not glibc's ({report.malloc}), and that is whom"
-            f" {', '.join(told)} speak{'s' if len(told) == 1 else ''} to"
+            f"its malloc is not glibc's ({report.malloc}): {', '.join(told)} cannot reach it"
         )
     for name, one in given["remedies"].items():
         if one["replaced"]:

@@ -36,7 +36,7 @@ def main(order_fd: int, report_fd: int) -> NoReturn:
         # Python ignores these in itself, and what is ignored stays so over exec.
         for name in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-        os.chdir(order["cwd"])
+        os.chdir(_bytes(order["cwd"]))
         used = resource.getrusage(resource.RUSAGE_SELF)
         report = {
             # So far: what of the command's own figures is this process's.
@@ -47,12 +47,19 @@ def main(order_fd: int, report_fd: int) -> NoReturn:
             # The kernel hands the largest size of the process before down over fork and exec.
             "peak_kib": used.ru_maxrss,
         }
-        environment = {os.fsencode(k): os.fsencode(v) for k, v in order["env"]}
+        environment = {_bytes(key): _bytes(value) for key, value in order["env"]}
+        path, argv = _bytes(order["path"]), [_bytes(word) for word in order["argv"]]
         report["began_s"] = time.monotonic()
         os.write(report_fd, json.dumps(report).encode())
-        os.execve(order["path"], order["argv"], environment)
+        os.execve(path, argv, environment)
     except OSError as error:
-        _fail(report_fd, stage, f"{error.strerror}: {error.filename or order['path']}")
+        what = os.fsdecode(error.filename or "CPU affinity")
+        _fail(report_fd, stage, f"{error.strerror}: {what}")
+
+
+def _bytes(text: str) -> bytes:
+    """A string as the order holds it: a character a byte, whatever this locale makes of bytes."""
+    return text.encode("latin-1")
 
 
 def _apply(order: dict[str, Any]) -> None:
@@ -60,7 +67,7 @@ def _apply(order: dict[str, Any]) -> None:
     # A killed driver must not leave a command running.
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if order["no_thp"] and libc.prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_THP_DISABLE)")
+        _refused("prctl(PR_SET_THP_DISABLE)")
     if order["memory"]:
         _set_memory_policy(libc, *order["memory"])
     if order["cpus"]:
@@ -75,7 +82,12 @@ def _set_memory_policy(libc: ctypes.CDLL, mode: str, nodes: list[int]) -> None:
     number = ctypes.c_long(SET_MEMPOLICY[os.uname().machine])
     # The kernel reads one bit less than it is told.
     if libc.syscall(number, MODES[mode], mask, ctypes.c_ulong(64 * words + 1)):
-        raise OSError(ctypes.get_errno(), f"set_mempolicy({mode})")
+        _refused(f"set_mempolicy({mode})")
+
+
+def _refused(what: str) -> NoReturn:
+    code = ctypes.get_errno()
+    raise OSError(code, os.strerror(code), what)
 
 
 def _fail(report_fd: int, stage: str, message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The number a command is judged by: its time, or one that it prints.
+"""The number a command is judged by: its time, its processor time, or one that it prints.
 
 Of what it prints the last match counts, on stdout before stderr. The one group of the expression
 holds the number: ``123``, ``1.5e-3``, ``1,234,567``; a unit may follow it (``980ms``, ``1.2GiB/s``,
@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.errors import UsageError
 from bench.units import KIB
 
-TIME = "time"
+TIME, CPU = "time", "cpu"
 _NUMBER = re.compile(
     r"^\s*([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ%]*)(/\w+)?\s*$"
 )
@@ -28,7 +28,7 @@ _KINDS = (("second", _SECONDS), ("byte", _BYTES), ("", _PLAIN))
 
 @dataclass(frozen=True)
 class Metric:
-    """What to read out of a run. ``pattern`` empty: its time."""
+    """What to read out of a run. ``pattern`` empty: its time; ``cpu``: its processor time."""
 
     pattern: str = ""
     higher_is_better: bool = False
@@ -36,12 +36,12 @@ class Metric:
     @classmethod
     def of(cls, text: str | None, higher_is_better: bool = False) -> "Metric":
         """Metric of a command line; refuses what cannot be read."""
-        if text in (None, TIME):
+        if text in (None, TIME, CPU):
             if higher_is_better:
                 raise UsageError(
                     "more time is not better", "leave --higher-is-better out, or give --metric"
                 )
-            return cls()
+            return cls(CPU if text == CPU else "")
         try:
             groups = re.compile(str(text).encode()).groups
         except re.error as error:
@@ -57,6 +57,11 @@ class Metric:
     def name(self) -> str:
         """For tables."""
         return self.pattern or TIME
+
+    @property
+    def printed(self) -> bool:
+        """Whether the command prints it."""
+        return self.pattern not in ("", CPU)
 
     def read(self, stdout: Path, stderr: Path) -> "tuple[float, str] | str":
         """Number and kind (``second``, ``byte`` or nothing) of a run's output, or what is amiss."""

@@ -50,6 +50,13 @@ class Command:
         """Command that can be started from here."""
         if not argv:
             raise UsageError("no command to try", "put it after --: bench try -- sort big.txt")
+        try:
+            "".join(argv).encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                "the command has bytes that are no UTF-8, which plan.toml cannot hold",
+                "put it into a script, and try that",
+            ) from None
         path = shutil.which(argv[0])
         if path is None:
             there = Path(argv[0]).exists()
@@ -75,6 +82,11 @@ class Ran:
     """With the shim's start."""
     problem: str = ""
     """Why it never ran."""
+
+    @property
+    def processor_s(self) -> float:
+        """In user mode and in the kernel, of all its processes that were waited for."""
+        return float(self.usage["user_s"] + self.usage["system_s"])
 
     @property
     def failure(self) -> str:
@@ -155,10 +167,10 @@ def _started(
     """A command that has just begun, and its shim's report; its group is dead at the end."""
     order = {
         "driver": os.getpid(),
-        "path": command.path,
-        "argv": command.argv,
-        "cwd": command.cwd,
-        "env": list(environment(change, _own_environment()).items()),
+        "path": _raw(command.path),
+        "argv": [_raw(word) for word in command.argv],
+        "cwd": _raw(command.cwd),
+        "env": [(_raw(k), _raw(v)) for k, v in environment(change, _own_environment()).items()],
         "no_thp": change.no_thp,
         "cpus": list(change.cpus),
         "memory": [change.memory[0], list(change.memory[1])] if change.memory else None,
@@ -189,6 +201,11 @@ def _started(
             if process.returncode is None:
                 _kill_group(process.pid)
                 process.wait()
+
+
+def _raw(text: str) -> str:
+    """Bytes of a name or value, a character each: JSON holds them all, and so does any locale."""
+    return os.fsencode(text).decode("latin-1")
 
 
 def _outputs(command: Command, stdout: Path, stderr: Path, stack: contextlib.ExitStack) -> Any:  # noqa: ANN401 - two files, or None for ours
@@ -293,7 +310,9 @@ class CommandRunner(Runner):
         result: dict[str, Any] = {"seconds": ran.seconds, "status": ran.status}
         failure = ran.failure
         if self.metric.pattern and not failure:
-            value = self.metric.read(stdout, stderr)
+            value: tuple[float, str] | str = ran.processor_s, "second"
+            if self.metric.printed:
+                value = self.metric.read(stdout, stderr)
             if isinstance(value, str):
                 failure = result["no_metric"] = value
             elif value[0] <= 0:

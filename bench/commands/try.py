@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         metavar="REGEX",
         help="judge by a number it prints, the group of the last match on stdout, else stderr;"
-        " or time, exec to exit, which is the default",
+        " or cpu, its processor time; or time, exec to exit, which is the default",
     )
     parser.add_argument(
         "--higher-is-better", action="store_true", help="the metric is a rate, not a time"
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         return _try.go_on(Path(args.resume), args.json)
     rounds = ROUNDS if args.rounds is None else args.rounds
     metric = Metric.of(args.metric, args.higher_is_better)
-    if metric.pattern and args.show_output:
+    if metric.printed and args.show_output:
         raise UsageError(
             "--show-output leaves nothing to read a metric from", "leave out one of the two"
         )

@@ -160,6 +160,16 @@ def test_bad_requests_name_what_is_wrong(words, told, tmp_path):
     assert "Traceback" not in err
 
 
+def test_processor_time_leaves_sleep_out(tmp_path):
+    flags = ("--remedies", "threads:1", "--rounds", "6", "--json", "--metric", "cpu")
+    job = 'test -n "$OMP_NUM_THREADS" || { i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; }'
+    code, out, err = trial(tmp_path / "out", *flags, command=("sh", "-c", f"{job}; sleep 0.05"))
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["best"] == "threads:1"
+    assert found["remedies"][0]["median"] < 0.05
+
+
 def test_a_dry_run_runs_nothing(tmp_path):
     mark = tmp_path / "ran"
     words = ("--dry-run", "--remedies", "threads:3,bind:9", "--", "touch", str(mark))

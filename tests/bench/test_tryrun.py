@@ -66,6 +66,16 @@ def test_the_environment_is_the_users(ran, monkeypatch):
     assert {k: v for k, v in seen.items() if k != "_"} == expected
 
 
+def test_bytes_that_are_no_text_come_through(ran, tmp_path, monkeypatch):
+    monkeypatch.setitem(os.environb, b"RAW", b"\xff\xfe")
+    _, out, _ = ran(
+        *python("import os; print(os.environb[b'RAW'].hex(), __import__('sys').argv[1])"), "ü"
+    )
+    assert out.split() == ["fffe", "ü"]
+    with pytest.raises(UsageError, match="UTF-8"):
+        Command.of(["echo", os.fsdecode(b"\xff")])
+
+
 def test_folder_and_input_are_the_users_and_the_input_is_new_each_time(ran, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "input").write_text("line\n")
@@ -212,6 +222,7 @@ def test_its_memory_policy_is_the_remedys(ran):
 def test_a_setting_that_is_refused_is_the_remedys_failure(ran):
     found, *_ = ran("true", change=Change(memory=("bind", (60,))))
     assert found.failure.startswith("could not be started (settings)")
+    assert "set_mempolicy(bind)" in found.failure
 
 
 def test_malloc_is_told(ran):
