@@ -4,6 +4,7 @@ A look reads ``smaps_rollup``, ``status`` and ``task/*/stat`` of a process and i
 cost grows with the memory mapped, so the pause after a look is a multiple of what it took.
 """
 
+import os
 import re
 import time
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.observe.mappings import Memory, parse_numa_maps, parse_rollup, parse_status
 from bench.procfs import descendants, parse_process_stat, parse_rows
 from bench.sysfs import entries, keyed_kib, parse_cpulist, read_text
 
@@ -20,12 +22,9 @@ LOOKS = 30
 """In a command's usual time."""
 SHORTEST_S, LONGEST_S = 0.005, 1.0
 """Pause between two looks."""
-_HUGE = ("AnonHugePages", "ShmemPmdMapped", "FilePmdMapped")
-_HUGETLB = ("Private_Hugetlb", "Shared_Hugetlb")
 # Names of libraries, as they are mapped, that bring an allocator of their own.
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "tbbmalloc", "snmalloc", "rpmalloc")
 _GLIBC = re.compile(r"/(libc\.so\.6|libc-2\.\d+\.so)$")
-_NODE = re.compile(r" N(\d+)=(\d+)")
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,12 @@ class Look:
     thp_allowed: bool | None = None
     """False where it was switched off for all of them."""
     nodes: tuple[tuple[int, int], ...] = ()
-    """Pages by memory node, where that was asked for."""
+    """Bytes by memory node, where that was asked for."""
 
     def __add__(self, other: "Look") -> "Look":
         nodes = dict(self.nodes)
-        for node, pages in other.nodes:
-            nodes[node] = nodes.get(node, 0) + pages
+        for node, size in other.nodes:
+            nodes[node] = nodes.get(node, 0) + size
         seen = [x for x in (self.thp_allowed, other.thp_allowed) if x is not None]
         return Look(
             self.resident + other.resident,
@@ -69,7 +68,6 @@ class Look:
 
 def parse_look(rollup: str, status: str, stats: Iterable[str], numa_maps: str = "") -> Look:
     """Look of one process from the text of its files."""
-    hugetlb = sum(keyed_kib(rollup, key) or 0 for key in _HUGETLB)
     running, cpus = 0, set()
     for stat in stats:
         thread = parse_process_stat(stat)
@@ -77,20 +75,18 @@ def parse_look(rollup: str, status: str, stats: Iterable[str], numa_maps: str = 
             running += thread.state == "R"
             cpus.add(thread.cpu)
     rows = parse_rows(status)
-    thp = rows.get("THP_enabled", "")
-    nodes: dict[int, int] = {}
-    for node, pages in _NODE.findall(numa_maps):
-        nodes[int(node)] = nodes.get(int(node), 0) + int(pages)
+    said = parse_status(status)
+    memory = parse_rollup(rollup, said) or Memory()
     return Look(
-        (keyed_kib(rollup, "Rss") or 0) + hugetlb,
-        sum(keyed_kib(rollup, key) or 0 for key in _HUGE) + hugetlb,
+        memory.resident,
+        memory.huge,
         keyed_kib(status, "VmSize") or 0,
         int(rows.get("Threads", "0")),
         running,
         frozenset(cpus),
-        len(parse_cpulist(rows.get("Cpus_allowed_list") or "0")),
-        thp == "1" if thp else None,
-        tuple(sorted(nodes.items())),
+        len(parse_cpulist(said.cpus)) if said.cpus else 0,
+        said.thp_allowed,
+        tuple(parse_numa_maps(numa_maps, os.sysconf("SC_PAGESIZE")).items()),
     )
 
 
@@ -175,6 +171,6 @@ class Looker:
             "cpus": sorted(self.cpus),
             "allowed": self.peak.allowed,
             **({} if self.peak.thp_allowed is None else {"thp_allowed": self.peak.thp_allowed}),
-            **({"nodes": {str(n): pages for n, pages in self.peak.nodes}} if self.nodes else {}),
+            **({"nodes": {str(n): size for n, size in self.peak.nodes}} if self.nodes else {}),
             **({"malloc": self.malloc} if self.malloc else {}),
         }

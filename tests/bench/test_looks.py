@@ -14,6 +14,7 @@ ROLLUP = """\
 55d0c0000000-7ffd00000000 ---p 00000000 00:00 0                          [rollup]
 Rss:              102400 kB
 Pss:              102000 kB
+Anonymous:         80000 kB
 AnonHugePages:     65536 kB
 ShmemPmdMapped:     2048 kB
 FilePmdMapped:         0 kB
@@ -24,6 +25,7 @@ STATUS = """\
 Name:\tserver
 VmPeak:\t  400000 kB
 VmSize:\t  300000 kB
+RssShmem:\t    4096 kB
 Threads:\t2
 THP_enabled:\t1
 Cpus_allowed_list:\t0-3,8
@@ -52,13 +54,15 @@ def test_a_look_adds_up_what_the_files_say():
 
 def test_looks_of_several_processes_add_up():
     off = parse_look(ROLLUP, STATUS.replace("enabled:\t1", "enabled:\t0"), [stat("R", 7)])
-    on = parse_look(ROLLUP, STATUS, [stat("R", 1)], "7f00 default anon=3 N0=2 N1=1\n")
+    on = parse_look(
+        ROLLUP, STATUS, [stat("R", 1)], "7f00 default anon=3 N0=2 N1=1 kernelpagesize_kB=4\n"
+    )
     both = on + off
     assert both.resident == 2 * on.resident
     assert both.cpus == {1, 7}
     assert both.thp_allowed is True, "one of them may still have them"
     assert (off + off).thp_allowed is False
-    assert both.nodes == ((0, 2), (1, 1))
+    assert both.nodes == ((0, 8192), (1, 4096))
 
 
 @pytest.mark.parametrize(
