@@ -68,6 +68,10 @@ class TryReport:
     next_commands: list[str] = field(default_factory=list)
 
 
+UNKNOWN = "none known"
+"""As ``bench.looks`` says it."""
+
+
 def build(
     folder: str | Path,
     program: str = "python -m bench",
@@ -233,7 +237,10 @@ def _notes(
     told = [n for n, one in given["remedies"].items() if "GLIBC_TUNABLES" in one["told"]]
     if told and report.malloc not in ("", "glibc"):
         notes.append(
-            f"its malloc is not glibc's ({report.malloc}): {', '.join(told)} cannot reach it"
+            "it maps no C library that is known, as static programs and those of Go: where malloc"
+            f" is not glibc's, {', '.join(told)} cannot reach it"
+            if report.malloc == UNKNOWN
+            else f"its malloc is not glibc's ({report.malloc}): {', '.join(told)} cannot reach it"
         )
     for name, one in given["remedies"].items():
         if one["replaced"]:
