@@ -129,7 +129,7 @@ class Session:
                 f" {format_duration(self.plan.estimate_s)}"
             )
             reporter.message(f"{announcement}; results go to {self.folder}")
-        runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
+        runner = self.make_runner(journal, reporter, stop)
         if self.budget_s is not None:
             runner.budget_s = self.budget_s
         runner.planned_rounds = None if self.next_block else self.plan.rounds
@@ -138,6 +138,10 @@ class Session:
             self.status = runner.run(schedule)
         finally:
             reporter.close()
+
+    def make_runner(self, journal: Journal, reporter: Reporter, stop: Stop) -> Runner:
+        """Runner of the plan's samples."""
+        return Runner(journal, self.plan.blocks, self.plan.seed, reporter, stop, self.command)
 
     def _save(self, state: State) -> Selection:
         stages = self.stages(state) if callable(self.stages) else self.stages

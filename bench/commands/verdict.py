@@ -32,7 +32,8 @@ def plan_kind(folder: Path) -> str:
     if not (folder / PLAN).exists():
         return ""
     plan, options = read_plan(folder)
-    return next((kind for kind in ("remedy", "corun", "attribute") if kind in options), plan.preset)
+    kinds = ("remedy", "corun", "attribute", "try")
+    return next((kind for kind in kinds if kind in options), plan.preset)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,6 +52,11 @@ def run(args: argparse.Namespace) -> int:
         from bench.commands import _remedy
 
         _remedy.show(folder, options, sys.stdout, args.json)
+        return 0
+    if kind == "try":
+        from bench.commands import _try
+
+        _try.show(folder, options, args.json)
         return 0
     if kind in ("corun", "attribute"):
         importlib.import_module(f"bench.commands.{kind}").show(folder, options, args.json)
