@@ -49,7 +49,9 @@ def company(
     with np.errstate(invalid="ignore"):
         usual = done.sum(axis=0) / lived.sum(axis=0)
     expected = lived @ np.nan_to_num(usual)
-    return seconds.sum(axis=1) / spans.duration, (done.sum(axis=1) - expected) / work
+    # Sums of large numbers leave crumbs below 0.
+    mean = np.maximum(seconds.sum(axis=1) / spans.duration, 0.0)
+    return mean, (done.sum(axis=1) - expected) / work
 
 
 def _own_item(spans: Spans, other: Spans, ends: Floats) -> Floats:

@@ -12,7 +12,8 @@ from bench.errors import UsageError
 
 _STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto;
+  padding: 0 1rem; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { padding: .15rem .6rem; border-bottom: 1px solid #8884; white-space: nowrap; }
 img { max-width: 100%; background: white; }

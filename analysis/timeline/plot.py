@@ -1,6 +1,6 @@
-"""Pictures of a log: Gantt, concurrency over time, overlap; matplotlib is imported when one is drawn.
+"""Pictures of a log: Gantt, concurrency over time, overlap, effects.
 
-Every function takes ``ax`` and returns it, as in `analysis.plot`.
+Every function takes ``ax`` and returns it, and imports matplotlib late, as in `analysis.plot`.
 """
 
 from itertools import cycle
@@ -19,15 +19,17 @@ from analysis.timeline.summary import RunSummary
 if TYPE_CHECKING:
     from analysis.plot import Axes
 
-MOST_BARS = 4_000
+MOST_BARS = 400
 """Spans in a Gantt chart: more cannot be told apart, and take long to draw."""
 MOST_LANES = 40
+CURVE_BINS = 80
+"""Pieces of time in a curve: finer ones show single spans, which the Gantt chart shows better."""
 
 
 def plot_gantt(
     run: Run, ax: "Axes | None" = None, *, window: tuple[float, float] | None = None
 ) -> "Axes":
-    """Draw each span as a bar, phase under phase; in a phase one lane a worker, or as many as needed.
+    """Draw each span as a bar, phase under phase, in a lane a worker or as many as it takes.
 
     Parameters
     ----------
@@ -65,12 +67,9 @@ def plot_gantt(
     axes.set_yticks([at for at, _ in labels], [text for _, text in labels])
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("seconds")
-    cut = last < run.seconds * 0.999
-    axes.set_title(
-        f"spans by phase{f', the first {last:.3g} of {run.seconds:.3g} s' if cut and not window else ''}",
-        fontsize="medium",
-        loc="left",
-    )
+    cut = window is None and last < run.seconds
+    part = f", the first {last:.3g} of {run.seconds:.3g} s" if cut else ""
+    axes.set_title(f"spans by phase{part}", fontsize="medium", loc="left")
     clean(axes)
     return axes
 
@@ -79,14 +78,14 @@ def plot_concurrency(summary: RunSummary, ax: "Axes | None" = None) -> "Axes":
     """Draw how many spans of each phase there are at once; fill and drain are shaded."""
     axes = new_axes(ax)
     run, steady = summary.run, summary.steady
-    edges, curves = concurrency(run.working, (run.start, run.end), 240)
+    edges, curves = concurrency(run.working, (run.start, run.end), CURVE_BINS)
     for (name, curve), style in zip(curves.items(), cycle(STYLES[1:] + STYLES[:1])):
         axes.stairs(
-            curve, edges - run.start, color=style.color, linestyle=style.linestyle, label=name
+            curve, edges - run.start, color=style.color, linewidth=1.4, label=name, baseline=None
         )
     if steady.exists:
-        axes.axvspan(0, steady.start - run.start, color="0.93", linewidth=0)
-        axes.axvspan(steady.end - run.start, run.seconds, color="0.93", linewidth=0)
+        axes.axvspan(0, steady.start - run.start, color="0.93", linewidth=0, zorder=0)
+        axes.axvspan(steady.end - run.start, run.seconds, color="0.93", linewidth=0, zorder=0)
     axes.set_xlim(0, run.seconds)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("seconds (gray: fill and drain)" if steady.exists else "seconds")
@@ -99,18 +98,22 @@ def plot_overlap(summary: RunSummary, ax: "Axes | None" = None) -> "Axes":
     """Draw the share of each phase's time in which at least one of another runs."""
     axes = new_axes(ax)
     found = summary.overlap
-    n = len(found.phases)
-    image = axes.imshow(found.share, cmap="cividis_r", vmin=0, vmax=1, aspect="auto")
+    # A phase that takes no time overlaps nothing.
+    shown = np.flatnonzero(found.busy_s > 0)
+    names = [found.phases[k] for k in shown]
+    n = len(names)
+    shares = found.share[np.ix_(shown, shown)]
+    image = axes.imshow(shares, cmap="cividis_r", vmin=0, vmax=1, aspect="auto")
     for i in range(n):
         for j in range(n):
-            share = found.share[i, j]
+            share = shares[i, j]
             if np.isfinite(share):
                 color = "white" if share > 0.5 else "black"
                 axes.text(
                     j, i, f"{share:.0%}", ha="center", va="center", color=color, fontsize="small"
                 )
-    axes.set_xticks(range(n), found.phases, fontsize="small", rotation=30 if n > 5 else 0)
-    axes.set_yticks(range(n), found.phases, fontsize="small")
+    axes.set_xticks(range(n), names, fontsize="small", rotation=30 if n > 5 else 0)
+    axes.set_yticks(range(n), names, fontsize="small")
     axes.set_xlabel("with at least one of (itself: two)")
     axes.figure.colorbar(image, ax=axes, label="share of the row's time")
     axes.set_title("overlap", fontsize="medium", loc="left")
@@ -129,17 +132,15 @@ def plot_effects(summary: RunSummary, ax: "Axes | None" = None) -> "Axes":
         low, high, middle = (100 * (v - 1) for v in (e.low, e.high, e.ratio))
         axes.plot([low, high], [y, y], color=style.color, linewidth=1.6)
         axes.plot(middle, y, style.marker, color=style.color, markersize=6)
-    axes.set_yticks(
-        range(len(told)), [f"{e.phase} beside {e.beside}" for e in told], fontsize="small"
-    )
-    axes.set_ylim(max(len(told), 1) - 0.4, -0.6)
+    names = [f"{e.phase} beside {e.beside}" for e in told]
+    axes.set_yticks(range(len(told)), names, fontsize="small")
+    axes.set_ylim(max(len(told), 4) - 0.4, -0.6)
     axes.set_xlabel("% longer beside much than beside little, with interval")
     for verdict, style in VERDICTS.items():
         if any(e.verdict == verdict for e in told):
             axes.plot([], [], style.marker, color=style.color, label=verdict)
-    axes.set_title(
-        "effects" if told else "effects: none could be told", fontsize="medium", loc="left"
-    )
+    title = "effects" if told else "effects: none could be told"
+    axes.set_title(title, fontsize="medium", loc="left")
     if told:
         legend_above(axes)
     clean(axes)

@@ -160,7 +160,7 @@ class RunSummary:
         if what not in found:
             known = ", ".join([*found, "overlap", "gaps", "concurrency", "spans"])
             raise ValueError(f"no table {what!r}: there are {known}")
-        return pd.json_normalize([_named(one) for one in found[what]])  # type: ignore[arg-type, attr-defined]
+        return pd.json_normalize([_named(one) for one in found[what]])  # type: ignore[attr-defined]
 
     def _repr_html_(self) -> str:
         from analysis.timeline.tables import run_html

@@ -82,12 +82,12 @@ def _phases(run: RunSummary) -> Section:
     jobs = counted(run.throughput.jobs, "job")
     section = Section(
         f"phases, seconds ({jobs} in {run.run.seconds:.4g} s)",
-        ("|phase", "spans", "mean", "|95 %", "p50", "p90", "p99", "most", "at once", "max"),
+        ("|phase", "n", "mean", "|95 %", "p50", "p90", "p99", "longest", "at once", "most"),
     )
     for p in run.phases:
         section.rows.append(
             [
-                p.phase + (" (waits)" if p.waiting else ""),
+                p.phase + ("*" if p.waiting else ""),
                 str(p.spans),
                 number(p.mean_s.value),
                 _ends(p.mean_s),
@@ -99,20 +99,21 @@ def _phases(run: RunSummary) -> Section:
                 str(p.most_at_once),
             ]
         )
-    section.lines = run.notes
+    if any(p.waiting for p in run.phases):
+        section.lines.append("*: waits; nothing is done in it")
+    section.lines += run.notes
     return section
 
 
 def _overlap(run: RunSummary) -> Section:
     o = run.overlap
+    shown = [j for j in range(len(o.phases)) if o.busy_s[j] > 0]
     section = Section(
         "overlap: share of the row's time with at least one of the column's (seconds)",
-        ("|", "busy s", *o.phases),
+        ("|", "busy s", *(o.phases[j] for j in shown)),
     )
-    for i, name in enumerate(o.phases):
-        cells = [
-            f"{_share(o.share[i, j])} ({number(o.both_s[i, j])})" for j in range(len(o.phases))
-        ]
+    for i, name in ((j, o.phases[j]) for j in shown):
+        cells = [f"{_share(o.share[i, j])} ({number(o.both_s[i, j])})" for j in shown]
         section.rows.append([name, number(o.busy_s[i]), *cells])
     section.lines = ["of a phase with itself: at least two at once"]
     return section
@@ -121,16 +122,15 @@ def _overlap(run: RunSummary) -> Section:
 def _effects(run: RunSummary) -> Section:
     section = Section(
         "longer or shorter beside others (much against little company, of other items)",
-        ("|phase", "|beside", "little", "much", "time", "|interval", "one more", "|verdict"),
+        ("|phase", "|beside", "at once", "time", "|interval", "one more", "|verdict"),
     )
     told = [e for e in run.effects if e.told]
     for e in told:
         section.rows.append(
             [
                 e.phase,
-                "others of its own" if e.beside == e.phase else e.beside,
-                number(e.little),
-                number(e.much),
+                f"other {e.beside}" if e.beside == e.phase else e.beside,
+                f"{e.little:.2g} to {e.much:.2g}",
                 percent(e.ratio - 1),
                 f"[{percent(e.low - 1)}, {percent(e.high - 1)}]",
                 percent(e.per_one - 1),
@@ -162,7 +162,7 @@ def _untold(found: list[Effect]) -> list[str]:
 
 def _utilisation(run: RunSummary) -> Section:
     edges = [_seconds(edge) for edge in GAP_EDGES_S]
-    classes = [f"< {edges[0]}", *(f"< {edge}" for edge in edges[1:]), f"from {edges[-1]}"]
+    classes = [*(f"to {edge}" for edge in edges), f"over {edges[-1]}"]
     section = Section(
         "workers busy, merged spans; gaps between them by length",
         ("|phase", "|worker", "busy", "steady", "gaps", "idle s", *classes),
@@ -206,7 +206,8 @@ def _gaps(run: RunSummary) -> Section:
 
 
 def _meanwhile(gap: Gap, own: str) -> str:
-    return ", ".join(f"{n:.2g} {name}" for name, n in gap.beside.items() if name != own) or "-"
+    others = [f"{n:.2g} {name}" for name, n in gap.beside.items() if name != own and n > 0]
+    return ", ".join(others) or "nothing"
 
 
 def _throughput(run: RunSummary) -> Section:
@@ -327,6 +328,8 @@ def number(value: float) -> str:
     """Three digits; ``-`` for what is not known."""
     if not math.isfinite(value):
         return "-"
+    if not value:
+        return "0"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 

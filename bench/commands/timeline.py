@@ -20,7 +20,7 @@ EPILOG = """  {prog} timeline prover.log                 tables
 
 records: TIMELINE,<ms>,<EVENT>,<job>,<key=value,...> anywhere in a line, between other lines.
 Events: SYNTH_START/END, CHAN_SEND or GPU_QUEUE, GPU_PICKUP, GPU_START/END with partition= and
-worker=; TASK_START/END with task=, worker= and item=. docs/timeline.md says how to read the result."""
+worker=; TASK_START/END with task=, worker= and item=. How to read it: docs/timeline.md"""
 FORMATS = (".html", ".md", ".json", ".png")
 
 
