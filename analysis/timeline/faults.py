@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 NAMED = 5
 """Lines named of each kind."""
+# A line's number is below this bit, its file above.
+_FILE_SHIFT = 40
 
+NOT_USED = ("malformed", "truncated", "torn", "unknown event", "duplicate")
+"""Faults of whole records: with the records used these are all there are."""
 KINDS = {
     "malformed": "not a record: TIMELINE,<ms>,<EVENT>,<job>,<details>",
     "truncated": "the last line has no end: not used",
@@ -13,7 +20,6 @@ KINDS = {
     "duplicate": "the same record again: used once",
     "end without start": "not used",
     "start without end": "not used",
-    "end before start": "not used",
     "worker differs": "the end names another worker than the start: the worker is left open",
     "unreadable figure": "a figure that is no number: left out",
     "out of order": "earlier than a line before it: used by its time",
@@ -39,19 +45,38 @@ class Fault:
 
 
 class Faults:
-    """Counts faults of a log."""
+    """Counts faults of logs; lines of several files are told apart by one number."""
 
     def __init__(self) -> None:
-        self.source = ""
-        """Name of the file being read."""
+        self._sources: list[str] = []
         self._found: dict[str, Fault] = {}
+
+    def begin_file(self, name: str) -> None:
+        """Say which file is being read."""
+        self._sources.append(name)
+
+    def code(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Line numbers of the file being read, as numbers that hold the file too."""
+        return lines + ((len(self._sources) - 1) << _FILE_SHIFT)
+
+    def where(self, code: int) -> str:
+        """``FILE:LINE`` of such a number."""
+        return f"{self._sources[code >> _FILE_SHIFT]}:{code & ((1 << _FILE_SHIFT) - 1)}"
 
     def add(self, kind: str, number: int, note: str = "", count: int = 1) -> None:
         """Count a fault at a line of the file being read."""
-        self.add_at(kind, f"{self.source}:{number}" + (f" {note}" if note else ""), count)
+        self.add_at(kind, f"{self._sources[-1]}:{number}" + (f" {note}" if note else ""), count)
+
+    def add_lines(self, kind: str, codes: NDArray[np.int64], note: str = "") -> None:
+        """Count a fault at each of some lines."""
+        if codes.size:
+            first = np.sort(codes)[:NAMED]
+            for code in first:
+                self.add_at(kind, self.where(int(code)) + (f" {note}" if note else ""))
+            self._found[kind].count += codes.size - first.size
 
     def add_at(self, kind: str, where: str, count: int = 1) -> None:
-        """Count a fault whose place was noted before."""
+        """Count a fault at a place."""
         fault = self._found.setdefault(kind, Fault(kind))
         fault.count += count
         if len(fault.lines) < NAMED:

@@ -1,208 +1,281 @@
-"""Lines become runs: each record is read, checked, and booked in the phases it begins and ends."""
+"""Records become runs: each begins and ends phases, and halves are paired block by block."""
 
-import re
-from collections.abc import Iterable
-from math import nan
-from typing import NamedTuple
+import numpy as np
 
-from analysis.timeline.book import Book, key_of
-from analysis.timeline.events import (
-    EVENTS,
-    ITEM_KEYS,
-    TASK,
-    TASK_KEY,
-    WAITS,
-    WORKER_KEY,
-    Boundary,
-)
+from analysis.timeline.events import EVENTS, TASK, WAITS
 from analysis.timeline.faults import Faults
+from analysis.timeline.halves import Halves, Ints, Pairs, joined, pair
+from analysis.timeline.records import EVENT_NAMES, FIGURE_KEYS, Names, Records
 from analysis.timeline.spans import NONE, Run, Spans
+from bench.errors import PagestormError
 
-MARK = b"TIMELINE,"
-_ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
-_NUMBER = re.compile(rb"\d+(?:\.\d+)?")
 # Time falls back this far, in ms, only when the program was started again: writers that overtake
 # each other differ by less. Where a file begins less is enough.
 RESTART_MS = 10_000.0
 RESTART_AT_FILE_MS = 1_000.0
-# The same details come again and again; more different ones than this are not worth keeping.
-MOST_DETAILS = 1 << 16
+# Halves that are paired at a time.
+BLOCK = 1 << 20
 SECONDS = 1e-3
 """Of the unit of a record."""
 
-
-class _Detail(NamedTuple):
-    """One details column, read."""
-
-    item: int
-    worker: int
-    task: str
-    figures: dict[str, str]
+# A key holds the phase below, then the job, then the item.
+_PHASE_BITS, _JOB_BITS, _ITEM_BITS = 12, 27, 24
+_BOUNDARIES = [EVENTS[name] for name in EVENT_NAMES]
+_PHASES = tuple(
+    dict.fromkeys(p for b in _BOUNDARIES for p in (b.closes, b.opens) if p and p != TASK)
+)
+# Phases that begin when another ends: their starts are no records of their own.
+_FOLLOWING = frozenset(b.opens for b in _BOUNDARIES if b.closes)
 
 
 class Pairing:
-    """Takes lines and gives runs."""
+    """Takes records and gives runs."""
 
-    def __init__(self, faults: Faults, waits: frozenset[str] = WAITS) -> None:
-        self.faults = faults
-        self.records = 0
-        self.used = 0
-        """Records that begin or end a phase; the others are faults."""
+    def __init__(self, faults: Faults, names: Names, waits: frozenset[str] = WAITS) -> None:
         self.runs: list[Run] = []
         self.notes: list[str] = []
-        self._waits = waits
-        self._boundaries = {name.encode(): boundary for name, boundary in EVENTS.items()}
+        self._faults, self._names, self._waits = faults, names, waits
         self._at_file_start = False
-        self._clear()
+        self._heads: set[str] = set()
+        self._new_run()
 
-    def _clear(self) -> None:
-        self._origin = ""
-        self._jobs: dict[bytes, int] = {}
-        self._items: dict[str, int] = {}
-        self._workers: dict[str, int] = {}
-        self._books: dict[str, Book] = {}
-        self._details: dict[bytes, _Detail] = {}
-        self._newest = -1.0
+    def _new_run(self) -> None:
+        self._first_line = 0
+        self._first = self._newest = -1.0
         self._went_back = False
-        self._decimals = 0
+        self._jobs: set[int] = set()
+        self._pending: list[Halves] = []
+        self._n_pending = 0
+        self._most_pending = BLOCK
+        self._pairs: list[Pairs] = []
+        self._phases_begun: set[int] = set()
+        self._phases_ended: set[int] = set()
 
     def begin_file(self) -> None:
         """Say that another file begins, whose clock may start anew."""
         self._at_file_start = True
 
-    def feed(self, lines: Iterable[tuple[int, bytes]]) -> None:
-        """Take numbered lines that hold the mark, in the order of the file."""
-        boundaries = self._boundaries
-        faults = self.faults
-        for number, line in lines:
-            self.records += 1
-            if b"\x1b" in line:
-                line = _ANSI.sub(b"", line)
-            at = line.rfind(MARK)
-            if at > 0 and (torn := line.count(MARK, 0, at + 1)):
-                self.records += torn
-                faults.add("torn", number, count=torn)
-            columns = line[at:].rstrip().split(b",", 4)
-            if len(columns) < 4 or not columns[2] or not columns[3]:
-                faults.add("malformed", number)
-                continue
-            digits = columns[1]
-            if not digits.isdigit():
-                if not _NUMBER.fullmatch(digits):
-                    faults.add("malformed", number)
-                    continue
-                self._decimals = max(self._decimals, len(digits) - digits.index(b".") - 1)
-            boundary = boundaries.get(columns[2])
-            if boundary is None:
-                faults.add("unknown event", number, columns[2][:40].decode(errors="replace"))
-                continue
-            ms = float(digits)
-            if ms < self._newest or self._at_file_start:
-                self._look_back(ms, columns[3], number)
-            if ms > self._newest:
-                self._newest = ms
-            job = self._jobs.get(columns[3])
-            if job is None:
-                job = self._new_job(columns[3], number)
-            raw = columns[4] if len(columns) == 5 else b""
-            detail = self._details.get(raw) or self._read_detail(raw)
-            self._place(boundary, key_of(job, detail.item), ms, number, detail)
+    def take(self, records: Records) -> None:
+        """Take records in the order of the file, with lines as `Faults.code` numbers them."""
+        if records.ms.size and self._at_file_start:
+            self._begin_file(records)
+        while records.ms.size:
+            stop = self._restart(records)
+            self._book(records.rows(slice(0, stop)))
+            records = records.rows(slice(stop, None))
+            if records.ms.size:
+                self.finish()
 
-    def finish(self) -> None:
-        """Close the run that is being read."""
-        books, start = self._books, None
-        phases: dict[str, Spans] = {}
-        for name, book in books.items():
-            if self._went_back:
-                book.expect_repeats()
-            watched = name not in self._waits or bool(book.n_starts and book.n_ends)
-            if not watched:
-                what = "end" if book.n_starts else "beginning"
-                self.notes.append(f"{name}: no event of this log marks its {what}")
-            spans, twice = book.finish(watched, SECONDS)
-            if twice:
-                # Of each both records came again.
-                self.faults.add_at("duplicate", f"{self._origin} ({name})", 2 * twice)
-                self.used -= 2 * twice
-            if spans is not None:
-                phases[name] = spans
-                start = min(start or spans.start[0], spans.start[0])
+    def finish(self, decimals: int = 0) -> None:
+        """Close the run that is being read; times have so many digits after the point."""
+        self._pair()
+        self._tell_left()
+        phases = self._spans()
         if phases:
             by_start = sorted(phases, key=lambda name: float(phases[name].start[0]))
             self.runs.append(
                 Run(
-                    self._origin,
+                    self._faults.where(self._first_line),
                     {name: phases[name] for name in by_start},
-                    tuple(job.decode(errors="replace") for job in self._jobs),
-                    tuple(self._items),
-                    tuple(self._workers),
-                    SECONDS * 10.0**-self._decimals,
+                    tuple(job.decode(errors="replace") for job in self._names.jobs),
+                    tuple(self._names.items),
+                    tuple(self._names.workers),
+                    SECONDS * 10.0**-decimals,
                     self._waits,
                 )
             )
-        self._clear()
+        self._new_run()
 
-    def _place(self, boundary: Boundary, key: int, ms: float, number: int, detail: _Detail) -> None:
-        """End and begin what an event ends and begins."""
-        closes, opens = boundary.closes, boundary.opens
-        if TASK in (closes, opens):
-            if not detail.task:
-                self.faults.add("malformed", number, f"no {TASK_KEY}=")
-                return
-            closes, opens = closes and detail.task, opens and detail.task
-        source, worker = self.faults.source, detail.worker
-        new = True
-        if closes:
-            reported = nan
-            if detail.figures and boundary.reports in detail.figures:
-                reported = self._figure(detail.figures[boundary.reports], number)
-            new = self._book(closes).end(key, (ms, worker, source, number, reported))
-        if opens and new:
-            new = self._book(opens).begin(key, (ms, worker, source, number, nan))
-        if new:
-            self.used += 1
-        else:
-            self.faults.add("duplicate", number)
+    # ---- runs ------------------------------------------------------------------------------------
 
-    def _book(self, phase: str) -> Book:
-        book = self._books.get(phase)
-        if book is None:
-            book = self._books[phase] = Book(self.faults)
-        return book
-
-    def _look_back(self, ms: float, job: bytes, number: int) -> None:
-        """Time went back, or a file begins: the program was started again, or lines overtook."""
-        slack = RESTART_AT_FILE_MS if self._at_file_start else RESTART_MS
+    def _begin_file(self, records: Records) -> None:
+        """See whether the clock starts anew."""
         self._at_file_start = False
-        if ms < self._newest - slack and job not in self._jobs:
+        head = str([column[0] for column in records[1:]])
+        # The same log once more begins with the same record; what it says counts once.
+        if records.ms[0] < self._newest - RESTART_AT_FILE_MS and head not in self._heads:
             self.finish()
-        elif ms < self._newest:
-            self.faults.add("out of order", number)
-            self._went_back = True
+        self._heads.add(head)
 
-    def _new_job(self, job: bytes, number: int) -> int:
+    def _restart(self, records: Records) -> int:
+        """Row at which the program was started again, or how many rows there are."""
+        before = np.maximum.accumulate(np.concatenate([[self._newest], records.ms]))[:-1]
+        back = np.flatnonzero(records.ms < before)
+        stop = records.ms.size
+        for at in back[records.ms[back] < before[back] - RESTART_MS]:
+            job = int(records.job[at])
+            if job not in self._jobs and job not in records.job[:at]:
+                stop = int(at)
+                break
+        back = back[back < stop]
+        self._faults.add_lines("out of order", records.line[back])
+        self._went_back |= bool(back.size)
+        return stop
+
+    # ---- halves ----------------------------------------------------------------------------------
+
+    def _book(self, records: Records) -> None:
+        """Note what records begin and end."""
+        if not records.ms.size:
+            return
         if not self._jobs:
-            self._origin = f"{self.faults.source}:{number}"
-        self._jobs[job] = len(self._jobs)
-        return len(self._jobs) - 1
+            self._first_line = int(records.line[0])
+        self._newest = max(self._newest, float(records.ms.max()))
+        self._jobs.update(np.unique(records.job).tolist())
+        self._check_limits()
+        for event in np.unique(records.event):
+            self._book_event(int(event), records.rows(records.event == event))
+        if self._n_pending >= self._most_pending:
+            self._pair()
 
-    def _read_detail(self, raw: bytes) -> _Detail:
-        """Read a details column; it is kept, as most come again."""
-        found = dict(part.partition("=")[::2] for part in raw.decode(errors="replace").split(","))
-        item = next((found[key] for key in ITEM_KEYS if key in found), None)
-        worker = found.get(WORKER_KEY)
-        detail = _Detail(
-            NONE if item is None else self._items.setdefault(item, len(self._items)),
-            NONE if worker is None else self._workers.setdefault(worker, len(self._workers)),
-            found.get(TASK_KEY, ""),
-            {key: value for key, value in found.items() if key.endswith("_ms")},
+    def _book_event(self, event: int, records: Records) -> None:
+        boundary = _BOUNDARIES[event]
+        if TASK in (boundary.closes, boundary.opens):
+            named = records.task != NONE
+            if not named.all():
+                self._faults.add_lines("malformed", records.line[~named], "no task=")
+                records = records.rows(named)
+        figure = np.full(records.ms.size, np.nan, dtype=np.float32)
+        if boundary.reports:
+            told = records.key == FIGURE_KEYS.index(boundary.reports)
+            figure[told] = records.figure[told]
+            self._faults.add_lines("unreadable figure", records.line[told & np.isnan(figure)])
+        leads = True
+        for phase, is_end in ((boundary.closes, True), (boundary.opens, False)):
+            if phase:
+                self._add(records, phase, figure if is_end else np.full_like(figure, np.nan),
+                          is_end=is_end, leads=leads)  # fmt: skip
+                leads = False
+
+    def _add(
+        self, records: Records, phase: str, figure: np.ndarray, *, is_end: bool, leads: bool
+    ) -> None:
+        size = records.ms.size
+        if phase == TASK:
+            number: Ints | int = records.task + len(_PHASES)
+        else:
+            number = _PHASES.index(phase)
+        seen = self._phases_ended if is_end else self._phases_begun
+        seen.update(np.unique(number).tolist() if size else ())
+        key = (records.item + 1) << (_JOB_BITS + _PHASE_BITS)
+        key |= (records.job << _PHASE_BITS) | number
+        self._pending.append(
+            Halves(
+                key,
+                records.ms,
+                np.full(size, is_end),
+                np.full(size, leads),
+                records.worker.astype(np.int32),
+                figure,
+                records.line,
+            )
         )
-        if not detail.figures and len(self._details) < MOST_DETAILS:
-            self._details[raw] = detail
-        return detail
+        self._n_pending += size
 
-    def _figure(self, text: str, number: int) -> float:
-        if _NUMBER.fullmatch(text.encode()):
-            return float(text)
-        self.faults.add("unreadable figure", number)
-        return nan
+    def _pair(self) -> None:
+        """Pair what has come; what is left over waits for its other half."""
+        if not self._pending:
+            return
+        # Events were booked one after another: back to the order of lines.
+        halves = joined(self._pending)
+        found = pair(halves.rows(np.argsort(halves.line, kind="stable")))
+        self._tell_repeated(found.repeated)
+        self._faults.add_lines("worker differs", found.end.line[found.worker_differs])
+        if found.start.ms.size:
+            self._pairs.append(found)
+        self._pending = [found.left]
+        self._n_pending = found.left.ms.size
+        # So that what never finds its other half is not sorted again and again.
+        self._most_pending = max(BLOCK, 2 * self._n_pending)
+
+    def _tell_repeated(self, halves: Halves) -> None:
+        self._faults.add_lines("duplicate", halves.line[halves.leads])
+
+    def _tell_left(self) -> None:
+        """Name halves without another half; where a log lacks an event it is a note instead."""
+        left = self._pending[0] if self._pending else None
+        for phase in sorted(self._phases_begun | self._phases_ended):
+            name = self._name(phase)
+            if name in _FOLLOWING and name in self._waits:
+                lacking = [
+                    what
+                    for what, seen in (
+                        ("beginning", self._phases_begun),
+                        ("end", self._phases_ended),
+                    )
+                    if phase not in seen
+                ]
+                if lacking:
+                    self.notes.append(f"{name}: no event of this log marks its {lacking[0]}")
+                    continue
+            if left is None:
+                continue
+            own = left.rows((left.key & ((1 << _PHASE_BITS) - 1)) == phase)
+            self._faults.add_lines("start without end", own.line[~own.is_end])
+            self._faults.add_lines("end without start", own.line[own.is_end])
+
+    def _spans(self) -> dict[str, Spans]:
+        """Spans by phase, in the order of starts; what was paired is given up on the way."""
+        phases: dict[str, Spans] = {}
+        pairs, self._pairs = self._pairs, []
+        of_phase = [found.start.key & ((1 << _PHASE_BITS) - 1) for found in pairs]
+        for phase in sorted(self._phases_begun & self._phases_ended):
+            chosen = [np.flatnonzero(numbers == phase) for numbers in of_phase]
+            if not any(rows.size for rows in chosen):
+                continue
+            name = self._name(phase)
+            columns = [_columns(p, rows) for p, rows in zip(pairs, chosen, strict=True)]
+            start, end, key, worker, figure = (
+                np.concatenate(c) for c in zip(*columns, strict=True)
+            )
+            order = np.argsort(start, kind="stable")
+            if self._went_back:
+                order = self._once(name, start, end, key)
+            key = key[order] >> _PHASE_BITS
+            phases[name] = Spans(
+                start[order] * SECONDS,
+                end[order] * SECONDS,
+                (key & ((1 << _JOB_BITS) - 1)).astype(np.int32),
+                # One is added to an item in its key, so that "no item" is 0 there.
+                ((key >> _JOB_BITS) - 1).astype(np.int32),
+                worker[order],
+                figure[order].astype(np.float64) * SECONDS,
+            )
+        return phases
+
+    def _once(self, name: str, start: np.ndarray, end: np.ndarray, key: Ints) -> Ints:
+        """Order by start, without spans that came twice: time went back, a part was repeated."""
+        order = np.lexsort((end, key, start))
+        same = np.ones(max(order.size - 1, 0), dtype=bool)
+        for column in (start, end, key):
+            same &= np.diff(column[order]) == 0
+        twice = int(same.sum())
+        records = twice * (1 if name in _FOLLOWING else 2)
+        if twice:
+            self._faults.add_at("duplicate", f"{self._faults.where(self._first_line)} ({name})",
+                                records)  # fmt: skip
+        return np.asarray(order[np.concatenate([[True], ~same])])
+
+    def _name(self, phase: int) -> str:
+        if phase < len(_PHASES):
+            return _PHASES[phase]
+        return list(self._names.tasks)[phase - len(_PHASES)]
+
+    def _check_limits(self) -> None:
+        for what, names, bits in (
+            ("tasks", self._names.tasks, _PHASE_BITS - 1),
+            ("jobs", self._names.jobs, _JOB_BITS),
+            ("items", self._names.items, _ITEM_BITS - 1),
+        ):
+            if len(names) >= 1 << bits:
+                raise PagestormError(f"more than {1 << bits} {what}", "give a part of the log")
+
+
+def _columns(pairs: Pairs, rows: Ints) -> tuple[np.ndarray, ...]:
+    return (
+        pairs.start.ms[rows],
+        pairs.end.ms[rows],
+        pairs.start.key[rows],
+        pairs.worker[rows],
+        pairs.end.figure[rows],
+    )

@@ -4,6 +4,7 @@ Kept in memory are 40 bytes a span (its start and end, job and item, worker, the
 figure), a name a job, and what is open; never the text.
 """
 
+import contextlib
 import gzip
 import io
 import sys
@@ -13,11 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis.timeline.events import WAITS
-from analysis.timeline.faults import Fault, Faults
-from analysis.timeline.pairing import MARK, Pairing
+from analysis.timeline.faults import NOT_USED, Fault, Faults
+from analysis.timeline.pairing import Pairing
+from analysis.timeline.records import MARK, Reader
 from analysis.timeline.spans import Run
-from analysis.timeline.timings import FIELDS, TIMING, Timing, Timings
-from bench.errors import PagestormError, UsageError
+from analysis.timeline.timings import Timing, Timings
+from bench.errors import UsageError
+from bench.units import counted
 
 CHUNK = 1 << 20
 LONGEST = 1 << 16
@@ -48,8 +51,7 @@ class Log:
 def read_log(*paths: str | Path, waits: Iterable[str] = WAITS) -> Log:
     """Read logs one after another; ``-`` is standard input.
 
-    Files are parts of one log as long as time goes on; where it starts anew with other jobs, a new
-    run begins.
+    Files are parts of one log as long as time goes on; where it starts anew, a new run begins.
 
     Parameters
     ----------
@@ -59,77 +61,72 @@ def read_log(*paths: str | Path, waits: Iterable[str] = WAITS) -> Log:
     Raises
     ------
     UsageError
-        No such file, or a directory.
-    PagestormError
-        A file that cannot be read.
+        A file that is not there or cannot be read.
     """
     faults = Faults()
     timings = Timings()
-    pairing = Pairing(faults, frozenset(waits))
+    reader = Reader(faults)
+    pairing = Pairing(faults, reader.names, frozenset(waits))
     log = Log()
     for path in paths:
-        faults.source = str(path)
+        faults.begin_file(str(path))
         log.sources.append(str(path))
         pairing.begin_file()
-        log.lines += _read(path, pairing, timings, faults)
-    pairing.finish()
+        for number, text in _blocks(path, log, reader, faults):
+            timings.take(text)
+            records = reader.read(text, number)
+            pairing.take(records._replace(line=faults.code(records.line)))
+    pairing.finish(reader.decimals)
     log.runs, log.notes = pairing.runs, pairing.notes
-    log.records, log.used = pairing.records, pairing.used
-    log.faults, log.timings = faults.found, timings.distributions()
+    log.records, log.faults = reader.records, faults.found
+    log.used = log.records - sum(map(log.count, NOT_USED))
+    log.timings = timings.distributions()
     if timings.unreadable:
-        log.notes.append(f"{timings.unreadable} figures without a time are no numbers: left out")
+        told = counted(timings.unreadable, "figure")
+        log.notes.append(f"{told} without a time: no number, left out")
     return log
 
 
-def _read(path: str | Path, pairing: Pairing, timings: Timings, faults: Faults) -> int:
-    """Feed one file; returns how many lines it has."""
+def _blocks(
+    path: str | Path, log: Log, reader: Reader, faults: Faults
+) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines of a file, each with the number of its first line."""
     number, rest, skipping = 1, b"", False
     with _opened(path) as stream:
         for chunk in _chunks(stream, path, faults):
-            lines = (rest + chunk).split(b"\n")
-            rest = lines.pop()
-            if skipping and lines:
-                lines[0], skipping = b"", False
-            if len(rest) > LONGEST:
-                if not skipping:
-                    faults.add("overlong", number + len(lines))
-                rest, skipping = b"", True
-            pairing.feed(_records(lines, number, timings, faults))
-            number += len(lines)
-    if rest and not skipping:
-        if MARK in rest:
-            pairing.records += rest.count(MARK)
-            faults.add("truncated", number, count=rest.count(MARK))
-        return number
-    return number - 1
-
-
-def _records(
-    lines: list[bytes], number: int, timings: Timings, faults: Faults
-) -> Iterator[tuple[int, bytes]]:
-    """Lines with the mark, numbered; figures are taken out on the way."""
-    for at, line in enumerate(lines, number):
-        if MARK in line:
-            if len(line) <= LONGEST:
-                yield at, line
+            cut = chunk.rfind(b"\n") + 1
+            if not cut:
+                rest = b"" if skipping else rest + chunk
             else:
-                faults.add("overlong", at)
-        elif b"=" in line and (TIMING in line or any(name in line for name in FIELDS)):
-            timings.take(line)
+                head = chunk[:cut]
+                if skipping:
+                    head = head[head.find(b"\n") :]
+                yield number, rest + head
+                number += chunk.count(b"\n")
+                rest, skipping = chunk[cut:], False
+            if len(rest) > LONGEST:
+                faults.add("overlong", number)
+                rest, skipping = b"", True
+    log.lines += number - 1 + bool(rest or skipping)
+    if marks := rest.count(MARK):
+        reader.records += marks
+        faults.add("truncated", number, count=marks)
 
 
-def _opened(path: str | Path) -> io.BufferedIOBase:
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[io.BufferedIOBase]:
+    """Contents of a file, unpacked."""
     try:
-        if str(path) == "-":
-            stream = io.BufferedReader(io.FileIO(sys.stdin.fileno(), closefd=False))
-        else:
-            stream = io.BufferedReader(io.FileIO(path))
-        packed = stream.peek(2)[:2] == _GZIP
+        standard = str(path) == "-"
+        raw = io.FileIO(sys.stdin.fileno() if standard else path, closefd=not standard)
+        with io.BufferedReader(raw) as stream:
+            packed = stream.peek(2)[:2] == _GZIP
+            yield gzip.GzipFile(fileobj=stream) if packed else stream
     except FileNotFoundError:
         raise UsageError(f"{path} does not exist", "give a log file, or - for stdin") from None
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", "give a log file") from None
-    return gzip.GzipFile(fileobj=stream) if packed else stream
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot read {path}: {reason}", "give a log file") from None
 
 
 def _chunks(stream: io.BufferedIOBase, path: str | Path, faults: Faults) -> Iterator[bytes]:
@@ -140,8 +137,6 @@ def _chunks(stream: io.BufferedIOBase, path: str | Path, faults: Faults) -> Iter
         except (EOFError, zlib.error, gzip.BadGzipFile):
             faults.add("damaged archive", 0)
             return
-        except OSError as error:
-            raise PagestormError(f"cannot read {path}: {error}", "copy it and try again") from error
         if not chunk:
             return
         yield chunk
