@@ -36,7 +36,6 @@ class Pairing:
         self.notes: list[str] = []
         self._faults, self._names, self._waits = faults, names, waits
         self._at_file_start = False
-        self._heads: set[str] = set()
         self._new_run()
 
     def _new_run(self) -> None:
@@ -91,11 +90,8 @@ class Pairing:
     def _begin_file(self, records: Records) -> None:
         """See whether the clock starts anew."""
         self._at_file_start = False
-        head = str([column[0] for column in records[1:]])
-        # The same log once more begins with the same record; what it says counts once.
-        if records.ms[0] < self._newest - RESTART_AT_FILE_MS and head not in self._heads:
+        if records.ms[0] < self._newest - RESTART_AT_FILE_MS:
             self.finish()
-        self._heads.add(head)
 
     def _restart(self, records: Records) -> int:
         """Row at which the program was started again, or how many rows there are."""

@@ -61,8 +61,10 @@ def read_log(*paths: str | Path, waits: Iterable[str] = WAITS) -> Log:
     Raises
     ------
     UsageError
-        A file that is not there or cannot be read.
+        A file that is not there, cannot be read, or is given twice.
     """
+    if twice := [str(path) for path in paths if list(map(str, paths)).count(str(path)) > 1]:
+        raise UsageError(f"{twice[0]} is given twice", "name each log once")
     faults = Faults()
     timings = Timings()
     reader = Reader(faults)

@@ -1,6 +1,5 @@
 """What is kept of a log: spans of time by phase, in the order they began."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -39,10 +38,6 @@ class Spans:
     def duration(self) -> Floats:
         """Seconds, in the order of starts."""
         return np.asarray(self.end - self.start)
-
-    def within(self, first: float, last: float) -> "Spans":
-        """Those that began and ended in a window."""
-        return self.where((self.start >= first) & (self.end <= last))
 
     def where(self, chosen: NDArray[np.bool_]) -> "Spans":
         """Those that a mask chooses."""
@@ -92,10 +87,6 @@ class Run:
     def working(self) -> dict[str, Spans]:
         """Phases that do something."""
         return {name: spans for name, spans in self.phases.items() if name not in self.waits}
-
-    def name_of(self, names: Iterable[str], index: int) -> str:
-        """Name of an id; empty where no line named one."""
-        return "" if index == NONE else list(names)[index]
 
     def frame(self) -> "DataFrame":
         """Tidy DataFrame: one row a span."""

@@ -144,7 +144,8 @@ def _ends_of_jobs(run: Run) -> tuple[str, str]:
         jobs = np.concatenate([s.job for s in run.phases.values()])
         times = np.concatenate([getattr(s, pick) for s in run.phases.values()])
         which = np.repeat(np.arange(len(names)), [len(s) for s in run.phases.values()])
-        known = jobs < JOBS_LOOKED_AT
+        # Jobs are numbered in the order in which they came.
+        known = jobs < jobs.min() + JOBS_LOOKED_AT
         jobs, times, which = jobs[known], times[known], which[known]
         # Ties go to the phase that begins first in the log, or to the one that begins last.
         order = np.lexsort((which, times, jobs))

@@ -183,11 +183,27 @@ def test_a_line_that_comes_twice_counts_once(read):
     assert faults(log) == {"duplicate": 6}
 
 
-def test_a_file_given_twice_counts_once(read, tmp_path):
-    read(PROVER)
-    log = read_log(tmp_path / "x.log", tmp_path / "x.log")
-    assert durations(log) == durations(read(PROVER))
+def test_a_part_that_comes_twice_counts_once(read):
+    lines = prover_lines(jobs=1, synth_s=5, spread=0.3)
+    log = read([*lines, *lines[:100]])
+    assert durations(log) == durations(read(lines))
     assert len(log.runs) == 1
+    assert log.used == len(lines)
+
+
+def test_a_file_given_twice_is_refused(tmp_path):
+    (tmp_path / "x").write_text("")
+    with pytest.raises(UsageError, match="given twice"):
+        read_log(tmp_path / "x", tmp_path / "x")
+
+
+def test_another_file_whose_clock_starts_anew_is_another_run(tmp_path):
+    """Programs may give their jobs the same names every time."""
+    for name in "ab":
+        (tmp_path / name).write_text("".join(line + "\n" for line in PROVER))
+    log = read_log(tmp_path / "a", tmp_path / "b")
+    assert durations(log, 0) == durations(log, 1)
+    assert not log.faults
 
 
 def test_the_worker_is_left_open_where_start_and_end_differ(read):
