@@ -7,8 +7,8 @@ a while (a clock, a neighbour) makes phases longer and their overlap larger at o
 
 Three things would make such a regression lie, and are dealt with: length makes its own company
 (`analysis.timeline.company`); neighbours in time share conditions, so errors come from leaving out
-one stretch of time after another, with t quantiles of their number; and where the other phases
-explain nine tenths of what one did, they cannot be told apart, and no number is given.
+one stretch of time after another, with t quantiles of as many as contribute; and where the others
+explain nine tenths of what a phase did, they cannot be told apart, and no number is given.
 """
 
 import math

@@ -26,8 +26,9 @@ Company = Callable[[Floats], tuple[Floats, Floats]]
 LEAST_SPREAD = 0.02
 # Variance inflation: above, the other phases explain over 90 % of what one did.
 MOST_INFLATION = 10.0
-# Of the differences in company, the share that may lie in one stretch.
-MOST_IN_ONE = 0.5
+# Stretches over which the differences in company are spread: as many as there would be if they were
+# spread evenly (1 / sum of squared shares). Below, it is one episode that nothing repeats.
+FEWEST_SPREAD = 5.0
 MOST_STEPS = 8
 # Of a slope, to tell how the equations change with it.
 _NUDGE = 0.01
@@ -43,7 +44,8 @@ class Estimate:
 
     slope: float
     error: float
-    groups: int
+    groups: float
+    """Stretches of time that contribute, evenly spread: the t quantiles have one less."""
     reason: str = ""
 
 
@@ -65,28 +67,27 @@ def slowdown(
     names : list of str
         Of the columns, for reasons.
     """
-    n_groups = int(groups.max()) + 1
     nothing = np.zeros(len(names))
     beyond = company(nothing)[1]
     spread = beyond.std(axis=0)
     varies = np.flatnonzero(spread > LEAST_SPREAD)
     out = [
-        Estimate(math.nan, math.nan, n_groups, f"its number beside it varied by {s:.1g} only")
+        Estimate(math.nan, math.nan, 0, f"its number beside it varied by {s:.1g} only")
         for s in spread
     ]
     if not varies.size:
         return out
     found = _Equations(y, company, groups, varies, len(names)).solve()
-    for column, slope, error in zip(varies, *found, strict=True):
-        own, why = _own_part(beyond[:, varies], int(np.flatnonzero(varies == column)[0]), groups,
-                             [names[i] for i in varies])  # fmt: skip
+    named = [names[i] for i in varies]
+    for at, (column, slope, error) in enumerate(zip(varies, *found, strict=True)):
+        own, spread_over, why = _own_part(beyond[:, varies], at, groups, named)
         if not why and not math.isfinite(error):
             why = "no stable estimate"
         if why:
-            out[column] = Estimate(math.nan, math.nan, n_groups, why)
+            out[column] = Estimate(math.nan, math.nan, 0, why)
         else:
             total = math.sqrt(error**2 + rounding**2 / own)
-            out[column] = Estimate(float(slope), total, n_groups)
+            out[column] = Estimate(float(slope), total, spread_over)
     return out
 
 
@@ -145,8 +146,8 @@ class _Equations:
 
 def _own_part(
     columns: Floats, at: int, groups: NDArray[np.int64], names: list[str]
-) -> tuple[float, str]:
-    """Sum of squares of a column that no other explains, and why it does not suffice."""
+) -> tuple[float, float, str]:
+    """Squares of what no other column explains, over how many groups, and why too little."""
     centred = columns - columns.mean(axis=0)
     column, others = centred[:, at], np.delete(centred, at, axis=1)
     rest = column - others @ (np.linalg.pinv(others) @ column)
@@ -156,8 +157,10 @@ def _own_part(
         r = (column @ others) / size
         alike = int(np.abs(r).argmax())
         name = np.delete(np.array(names, dtype=object), at)[alike]
-        return own, f"it comes and goes with others, most with {name} (r = {r[alike]:.2f})"
+        return own, 0.0, f"it comes and goes with others, most with {name} (r = {r[alike]:.2f})"
     parts = np.bincount(groups, weights=rest**2) / own
-    if parts.max() > MOST_IN_ONE:
-        return own, f"{parts.max():.0%} of its changes lie in one of {parts.size} stretches of time"
-    return own, ""
+    spread_over = 1 / float(parts @ parts)
+    if spread_over < FEWEST_SPREAD:
+        few = f"its changes lie in about {spread_over:.0f} of {parts.size} stretches of time"
+        return own, spread_over, few
+    return own, spread_over, ""
