@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,8 @@ from analysis.timeline.spans import Spans
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Boundaries taken at a time: what is worked out of them grows with the number of phases.
-SLICE = 1 << 17
+# Spans of a phase taken at a time: what is worked out of them grows with the number of phases.
+SLICE = 1 << 15
 
 
 class Level:
@@ -113,43 +114,29 @@ def overlap(phases: Mapping[str, Spans], window: tuple[float, float]) -> Overlap
     """
     names = tuple(phases)
     n = len(names)
-    first, last = window
-    times, codes = _boundaries(list(phases.values()), window)
-    open_now = np.zeros(n, dtype=np.int64)
-    busy, both, area, paired, weighted = (np.zeros((n, n)) for _ in range(5))
+    sides = [(spans.start, np.sort(spans.end)) for spans in phases.values()]
+    both, weighted = (np.zeros((n, n)) for _ in range(2))
+    busy, own, more = (np.zeros(n) for _ in range(3))
     levels = [np.zeros(1) for _ in names]
-    now = first
-    for at in range(0, times.size + 1, SLICE):
-        # Each state lasts from its boundary to the next; the one before the first comes along.
-        stop = min(at + SLICE, times.size)
-        steps = np.zeros((stop - at + 1, n), dtype=np.int64)
-        ended = codes[at:stop] >= n
-        steps[np.arange(1, stop - at + 1), codes[at:stop] % n] = np.where(ended, -1, 1)
-        steps[0] = open_now
-        counts = np.cumsum(steps, axis=0)
-        following = times[stop] if stop < times.size else last
-        edges = np.concatenate([[now], times[at:stop], [following]])
-        width = np.diff(edges)
+    for first, last in pairwise(_pieces(phases, window)):
+        counts, width = _states(sides, first, last)
         active = (counts > 0).astype(np.float64)
-        timed = active * width[:, None]
-        both += active.T @ timed
+        busy += width @ active
+        own += width @ counts
+        more += width @ (counts > 1)
+        both += active.T @ (active * width[:, None])
         weighted += counts.T.astype(np.float64) @ (counts * width[:, None])
-        area += np.diag(width @ counts)
-        paired += np.diag(width @ (counts > 1))
-        busy += np.diag(width @ active)
         for k in range(n):
-            more = np.bincount(counts[:, k].clip(0), weights=width)
-            levels[k] = _add(levels[k], more.astype(np.float64))
-        open_now, now = counts[-1], following
+            seconds = np.bincount(counts[:, k], weights=width).astype(np.float64)
+            levels[k] = _add(levels[k], seconds)
     diagonal = np.eye(n, dtype=bool)
-    busy_s, area_s = np.diag(busy), np.diag(area)
-    both = np.where(diagonal, paired, both)
-    length = last - first
+    both = np.where(diagonal, more, both)
+    length = window[1] - window[0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = both / busy_s[:, None]
-        beside = weighted / area_s[:, None] - diagonal
-        expected = np.where(diagonal, np.nan, np.broadcast_to(busy_s / length, (n, n)))
-    return Overlap(names, length, busy_s, both, share, beside, expected, tuple(levels))
+        share = both / busy[:, None]
+        beside = weighted / own[:, None] - diagonal
+        expected = np.where(diagonal, np.nan, np.broadcast_to(busy / length, (n, n)))
+    return Overlap(names, length, busy, both, share, beside, expected, tuple(levels))
 
 
 def concurrency(
@@ -161,18 +148,40 @@ def concurrency(
     return edges, curves
 
 
-def _boundaries(
-    phases: Sequence[Spans], window: tuple[float, float]
-) -> tuple[Floats, NDArray[np.int32]]:
-    """Times of all boundaries, and which: phase k begins (k) or ends (n + k); ends come first."""
-    n = len(phases)
-    cut = [spans.where((spans.end > window[0]) & (spans.start < window[1])) for spans in phases]
-    times = np.concatenate([s.start for s in cut] + [s.end for s in cut]).clip(*window)
-    codes = np.repeat(np.arange(2 * n, dtype=np.int32), [len(spans) for spans in cut] * 2)
-    # Stable, and ends stand before starts of the same time.
-    turned = np.concatenate([np.flatnonzero(codes >= n), np.flatnonzero(codes < n)])
-    order = turned[np.argsort(times[turned], kind="stable")]
-    return times[order], codes[order]
+def _pieces(phases: Mapping[str, Spans], window: tuple[float, float]) -> Floats:
+    """Times that cut a window into pieces of not too many boundaries."""
+    most = max(phases.values(), key=len).start
+    cuts = most[::SLICE]
+    inside = cuts[(cuts > window[0]) & (cuts < window[1])]
+    return np.unique(np.concatenate([[window[0]], inside, [window[1]]]))
+
+
+def _states(
+    sides: Sequence[tuple[Floats, Floats]], first: float, last: float
+) -> tuple[NDArray[np.int64], Floats]:
+    """Every state between two times: spans open of each phase, and how long it lasts.
+
+    ``sides``: sorted starts and sorted ends of each phase. Where several boundaries have one time,
+    the states between them last no time.
+    """
+    times, steps, phase, before = [], [], [], []
+    for k, (starts, ends) in enumerate(sides):
+        before.append(0)
+        for side, step in ((starts, 1), (ends, -1)):
+            low, high = np.searchsorted(side, (first, last), side="right")
+            before[k] += step * int(low)
+            times.append(side[low:high])
+            steps.append(np.full(high - low, step))
+            phase.append(np.full(high - low, k))
+    at = np.concatenate(times)
+    order = np.argsort(at, kind="stable")
+    changes = np.zeros((at.size + 1, len(sides)), dtype=np.int64)
+    changes[0] = before
+    changes[np.arange(1, at.size + 1), np.concatenate(phase)[order]] = np.concatenate(steps)[order]
+    counts = np.cumsum(changes, axis=0)
+    width = np.diff(at[order], prepend=first, append=last)
+    lasts = width > 0
+    return counts[lasts], width[lasts]
 
 
 def _add(a: Floats, b: Floats) -> Floats:

@@ -46,7 +46,7 @@ class Pairing:
         self._pending: list[Halves] = []
         self._n_pending = 0
         self._most_pending = BLOCK
-        self._pairs: list[Pairs] = []
+        self._pieces: dict[int, list[tuple[np.ndarray, ...]]] = {}
         self._phases_begun: set[int] = set()
         self._phases_ended: set[int] = set()
 
@@ -177,8 +177,7 @@ class Pairing:
         found = pair(halves.rows(np.argsort(halves.line, kind="stable")))
         self._tell_repeated(found.repeated)
         self._faults.add_lines("worker differs", found.end.line[found.worker_differs])
-        if found.start.ms.size:
-            self._pairs.append(found)
+        self._keep(found)
         self._pending = [found.left]
         self._n_pending = found.left.ms.size
         # So that what never finds its other half is not sorted again and again.
@@ -210,20 +209,28 @@ class Pairing:
             self._faults.add_lines("start without end", own.line[~own.is_end])
             self._faults.add_lines("end without start", own.line[own.is_end])
 
-    def _spans(self) -> dict[str, Spans]:
-        """Spans by phase, in the order of starts; what was paired is given up on the way."""
-        phases: dict[str, Spans] = {}
-        pairs, self._pairs = self._pairs, []
-        of_phase = [found.start.key & ((1 << _PHASE_BITS) - 1) for found in pairs]
-        for phase in sorted(self._phases_begun & self._phases_ended):
-            chosen = [np.flatnonzero(numbers == phase) for numbers in of_phase]
-            if not any(rows.size for rows in chosen):
-                continue
-            name = self._name(phase)
-            columns = [_columns(p, rows) for p, rows in zip(pairs, chosen, strict=True)]
-            start, end, key, worker, figure = (
-                np.concatenate(c) for c in zip(*columns, strict=True)
+    def _keep(self, found: Pairs) -> None:
+        """Keep of pairs what a span needs, by phase."""
+        phases = found.start.key & ((1 << _PHASE_BITS) - 1)
+        worker = found.worker
+        for phase in np.unique(phases):
+            rows = np.flatnonzero(phases == phase)
+            piece = (
+                found.start.ms[rows],
+                found.end.ms[rows],
+                found.start.key[rows],
+                worker[rows],
+                found.end.figure[rows],
             )
+            self._pieces.setdefault(int(phase), []).append(piece)
+
+    def _spans(self) -> dict[str, Spans]:
+        """Spans by phase, in the order of starts; pieces are given up on the way."""
+        phases: dict[str, Spans] = {}
+        for phase in sorted(self._pieces):
+            name = self._name(phase)
+            columns = zip(*self._pieces.pop(phase), strict=True)
+            start, end, key, worker, figure = map(np.concatenate, columns)
             order = np.argsort(start, kind="stable")
             if self._went_back:
                 order = self._once(name, start, end, key)
@@ -235,7 +242,7 @@ class Pairing:
                 # One is added to an item in its key, so that "no item" is 0 there.
                 ((key >> _JOB_BITS) - 1).astype(np.int32),
                 worker[order],
-                figure[order].astype(np.float64) * SECONDS,
+                figure[order] * np.float32(SECONDS),
             )
         return phases
 
@@ -265,13 +272,3 @@ class Pairing:
         ):
             if len(names) >= 1 << bits:
                 raise PagestormError(f"more than {1 << bits} {what}", "give a part of the log")
-
-
-def _columns(pairs: Pairs, rows: Ints) -> tuple[np.ndarray, ...]:
-    return (
-        pairs.start.ms[rows],
-        pairs.end.ms[rows],
-        pairs.start.key[rows],
-        pairs.worker[rows],
-        pairs.end.figure[rows],
-    )

@@ -24,6 +24,7 @@ Company = Callable[[Floats], tuple[Floats, Floats]]
 
 # Company that differs by less, in spans at once, is as good as constant.
 LEAST_SPREAD = 0.02
+SAME = 1e-6
 # Variance inflation: above, the other phases explain over 90 % of what one did.
 MOST_INFLATION = 10.0
 # Stretches over which the differences in company are spread: as many as there would be if they were
@@ -71,10 +72,7 @@ def slowdown(
     beyond = company(nothing)[1]
     spread = beyond.std(axis=0)
     varies = np.flatnonzero(spread > LEAST_SPREAD)
-    out = [
-        Estimate(math.nan, math.nan, 0, f"its number beside it varied by {s:.1g} only")
-        for s in spread
-    ]
+    out = [Estimate(math.nan, math.nan, 0, _constant(float(s))) for s in spread]
     if not varies.size:
         return out
     found = _Equations(y, company, groups, varies, len(names)).solve()
@@ -142,6 +140,12 @@ class _Equations:
                 return slopes + step, errors
             slopes = slopes + step.clip(-_LONGEST_STEP, _LONGEST_STEP)
         return slopes, np.full(k, np.nan)
+
+
+def _constant(spread: float) -> str:
+    if spread < SAME:
+        return "always as many ran beside it"
+    return f"how many ran beside it varied by {spread:.1g} only"
 
 
 def _own_part(

@@ -28,7 +28,7 @@ class Spans:
     job: Ids
     item: Ids
     worker: Ids
-    reported: Floats
+    reported: NDArray[np.float32]
     """The writer's own figure, seconds; NaN where it gave none."""
 
     def __len__(self) -> int:

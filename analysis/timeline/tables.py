@@ -14,6 +14,8 @@ from analysis.timeline.timings import Timing
 from analysis.timeline.utilisation import GAP_EDGES_S, Gap, Utilisation
 from bench.units import counted
 
+LEAST_COMPANY = 0.005
+"""Spans at once, on average, that are worth naming."""
 MOST_WORKERS = 16
 """Workers of a phase listed one by one."""
 
@@ -129,7 +131,7 @@ def _effects(run: RunSummary) -> Section:
         section.rows.append(
             [
                 e.phase,
-                f"other {e.beside}" if e.beside == e.phase else e.beside,
+                _beside(e),
                 f"{e.little:.2g} to {e.much:.2g}",
                 percent(e.ratio - 1),
                 f"[{percent(e.low - 1)}, {percent(e.high - 1)}]",
@@ -141,11 +143,15 @@ def _effects(run: RunSummary) -> Section:
         section.lines.append("association in this log, not proof of a cause")
     section.lines += _untold(run.effects)
     section.lines += [
-        f"{e.phase} beside {e.beside}: {e.reason}"
+        f"{e.phase} beside {_beside(e)}: {e.reason}"
         for e in told
         if e.verdict == "cannot tell" and e.reason
     ]
     return section
+
+
+def _beside(effect: Effect) -> str:
+    return f"other {effect.beside}" if effect.beside == effect.phase else effect.beside
 
 
 def _untold(found: list[Effect]) -> list[str]:
@@ -153,7 +159,7 @@ def _untold(found: list[Effect]) -> list[str]:
     lines: dict[tuple[str, str], list[str]] = {}
     for e in found:
         if not e.told:
-            lines.setdefault((e.phase, e.reason), []).append(e.beside)
+            lines.setdefault((e.phase, e.reason), []).append(_beside(e))
     return [
         f"{phase} beside {', '.join(others)}: cannot tell: {why}"
         for (phase, why), others in lines.items()
@@ -206,7 +212,9 @@ def _gaps(run: RunSummary) -> Section:
 
 
 def _meanwhile(gap: Gap, own: str) -> str:
-    others = [f"{n:.2g} {name}" for name, n in gap.beside.items() if name != own and n > 0]
+    others = [
+        f"{n:.2g} {name}" for name, n in gap.beside.items() if name != own and n >= LEAST_COMPANY
+    ]
     return ", ".join(others) or "nothing"
 
 

@@ -165,3 +165,43 @@ def prover_lines(
                 left[job] -= 1
                 if not left[job]:
                     del left[job]
+
+
+def sample_lines():
+    """The log in tests/data: what a prover writes, among other lines, and a few faults.
+
+    Twelve places, one worker; each part worked on makes the worker's calls 8 % longer.
+    """
+    lines = prover_lines(
+        jobs=40, items=5, places=12, in_flight=3, workers=1, synth_s=20.0, gpu_s=1.5, spread=0.3,
+        slope=0.08, seed=1,
+    )  # fmt: skip
+    found = []
+    for number, line in enumerate(lines):
+        if number % 50 == 10:
+            found.append("\x1b[2m12:00:00\x1b[0m \x1b[32m INFO\x1b[0m engine: jobs in flight 3")
+        if "GPU_END" in line:
+            ms = int(line.rpartition("=")[2])
+            found.append(f"CUZK_TIMING: prep_msm_ms={ms // 3} num_circuits=1")
+            found.append(f"CUZK_TIMING: gpu_tid=0 ntt_msm_h_ms={ms // 2} gpu_total_ms={ms}")
+        found.append(line)
+    # One overtaken, one that comes twice, one of another program, one cut off.
+    found[110], found[100] = found[100], found[110]
+    found.insert(200, found[199])
+    found.insert(300, record(5, "CACHE_HIT", job_name(0), key=7))
+    return [*found, found[-1][:30]]
+
+
+def write_sample():
+    """Write it: ``python tests/timelines.py``, from the top of the checkout."""
+    import gzip
+    from pathlib import Path
+
+    path = Path(__file__).parent / "data" / "timelines" / "prover.log.gz"
+    path.parent.mkdir(exist_ok=True)
+    # The last line has no end.
+    path.write_bytes(gzip.compress("\n".join(sample_lines()).encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    write_sample()
