@@ -22,7 +22,7 @@ MOST_WORKERS = 16
 
 @dataclass
 class Section:
-    """A title, a table, and lines under it."""
+    """A title, a table, and lines under it; with neither, it heads the sections that follow."""
 
     title: str
     columns: Sequence[str] = ()
@@ -35,7 +35,9 @@ def report_sections(report: TimelineReport) -> list[Section]:
     """Sections of a whole report."""
     found = [log_section(report.log)] if report.log.sources else []
     for run in report.runs:
-        found += run_sections(run, named=len(report.runs) > 1)
+        if len(report.runs) > 1:
+            found.append(Section(f"run from {run.name}"))
+        found += run_sections(run)
     if report.across:
         a, b = report.across
         found.append(
@@ -62,7 +64,7 @@ def log_section(log: Log) -> Section:
     return Section(f"log {', '.join(log.sources)}", lines=lines + log.notes)
 
 
-def run_sections(run: RunSummary, *, named: bool = False) -> list[Section]:
+def run_sections(run: RunSummary) -> list[Section]:
     """Sections of one run."""
     sections = [
         _phases(run),
@@ -75,8 +77,6 @@ def run_sections(run: RunSummary, *, named: bool = False) -> list[Section]:
     ]
     if run.stated:
         sections.append(stated_section(run.stated))
-    if named:
-        sections[0].title = f"run from {run.name}: {sections[0].title}"
     return [section for section in sections if section.rows or section.lines]
 
 

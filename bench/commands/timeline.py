@@ -100,8 +100,10 @@ def _show(report: "TimelineReport") -> None:
             table(console, section.title, section.columns, section.rows)
             for line in section.lines:
                 console.print(f"  {line}", markup=False)
-        else:
+        elif section.lines:
             print_list(console, section.title, section.lines)
+        else:
+            console.print(section.title, style="bold", markup=False, soft_wrap=True)
 
 
 def _write(report: "TimelineReport", path: Path) -> None:
