@@ -24,8 +24,10 @@ class Level:
     def __init__(self, spans: Spans) -> None:
         self._starts = spans.start
         self._ends = np.sort(spans.end)
-        self._sum_starts = np.concatenate([[0.0], np.cumsum(self._starts)])
-        self._sum_ends = np.concatenate([[0.0], np.cumsum(self._ends)])
+        # The integral is straight between boundaries, so its values there are all of it.
+        self._times = np.sort(np.concatenate([self._starts, self._ends]), kind="stable")
+        since = self.at(self._times[:-1]) * np.diff(self._times)
+        self._seconds = np.concatenate([[0.0], np.cumsum(since)])
 
     def at(self, t: ArrayLike) -> NDArray[np.int64]:
         """Spans open at each time; one that begins there counts, one that ends there does not."""
@@ -37,10 +39,7 @@ class Level:
     def integral(self, t: ArrayLike) -> Floats:
         """Seconds of all spans up to each time."""
         times = np.asarray(t, dtype=np.float64)
-        begun = np.searchsorted(self._starts, times, side="right")
-        ended = np.searchsorted(self._ends, times, side="right")
-        since = times * begun - self._sum_starts[begun]
-        return np.asarray(since - (times * ended - self._sum_ends[ended]))
+        return np.asarray(np.interp(times, self._times, self._seconds))
 
     def mean(self, first: ArrayLike, last: ArrayLike) -> Floats:
         """Mean number open between times; NaN over no time."""

@@ -31,7 +31,7 @@ from bench.units import counted
 # Spans of a phase that are looked at: more would sharpen what is sharp enough.
 MOST_SPANS = 10_000
 # Bounds the time it takes where there are many phases: each is looked for beside each.
-MOST_WORK = 3_000_000
+MOST_WORK = 2_000_000
 # In logs: no company makes a phase take more than e times as long or short, for counting ages.
 MOST_STRETCH = 1.0
 FEWEST_SPANS = 40
@@ -96,7 +96,7 @@ def effects(run: Run, dead_band: float = DEAD_BAND, level: float = LEVEL) -> lis
     list of Effect
         One a pair of phases of work, a phase beside itself included.
     """
-    working = run.working
+    working = run.finest
     levels = {name: Level(spans) for name, spans in working.items()}
     most = min(MOST_SPANS, MOST_WORK // (len(working) ** 2 * (len(working) + 1)))
     found: list[Effect] = []

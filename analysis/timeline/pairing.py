@@ -1,5 +1,7 @@
 """Records become runs: each begins and ends phases, and halves are paired block by block."""
 
+from collections.abc import Collection
+
 import numpy as np
 
 from analysis.timeline.events import EVENTS, TASK, WAITS
@@ -81,9 +83,15 @@ class Pairing:
                     tuple(self._names.workers),
                     SECONDS * 10.0**-decimals,
                     self._waits,
+                    self._compound(phases),
                 )
             )
         self._new_run()
+
+    def _compound(self, phases: Collection[str]) -> frozenset[str]:
+        """Phases by the writer's own events, where tasks tell of the same work."""
+        own = frozenset(phases) & set(_PHASES)
+        return own - self._waits if len(own) < len(phases) else frozenset()
 
     # ---- runs ------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Reads logs of any length in one pass: plain or gzip, files or standard input.
 
-Kept in memory are 40 bytes a span (its start and end, job and item, worker, the writer's own
+Kept in memory are 32 bytes a span (its start and end, job and item, worker, the writer's own
 figure), a name a job, and what is open; never the text.
 """
 

@@ -67,6 +67,8 @@ class Run:
     """Seconds of the last digit of a time."""
     waits: frozenset[str] = field(default=WAITS)
     """Phases of waiting."""
+    compound: frozenset[str] = frozenset()
+    """Phases that tasks of the same log describe in more detail."""
 
     @property
     def start(self) -> float:
@@ -82,6 +84,11 @@ class Run:
     def seconds(self) -> float:
         """From the first beginning to the last end."""
         return self.end - self.start
+
+    @property
+    def finest(self) -> dict[str, Spans]:
+        """Phases that do something, without those that are made of others."""
+        return {name: one for name, one in self.working.items() if name not in self.compound}
 
     @property
     def working(self) -> dict[str, Spans]:

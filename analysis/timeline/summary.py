@@ -244,6 +244,9 @@ def _of_run(run: Run, stated: Mapping[str, float] | None, dead_band: float) -> R
         for p in phases
         if abs(p.reported_ratio - 1) > REPORTED_ALIKE
     ]
+    if run.compound:
+        told = ", ".join(sorted(run.compound))
+        notes.append(f"{told}: tasks tell of the same work; effects are looked for among these")
     return RunSummary(
         run,
         phases,

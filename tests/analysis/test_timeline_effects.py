@@ -210,5 +210,23 @@ def test_phases_of_waiting_are_not_company(tmp_path):
     assert {e.phase for e in effects(run)} == {"gpu"}
 
 
+def test_where_tasks_tell_of_the_same_work_they_are_the_company(tmp_path):
+    """Otherwise each phase and its tasks would come and go together."""
+    lines = prover_lines(jobs=10, spread=0.2)
+    tasks = [
+        line.replace(f"SYNTH_{edge}", f"TASK_{edge}") + ",task=build,worker=0"
+        for line in lines
+        for edge in ("START", "END")
+        if f"SYNTH_{edge}" in line
+    ]
+    path = tmp_path / "x.log"
+    both = sorted(lines + tasks, key=lambda line: int(line.split(",")[1]))
+    path.write_text("".join(line + "\n" for line in both))
+    (run,) = read_log(path).runs
+    assert set(run.phases) == {"build", "synth", "send", "queue", "pickup", "gpu"}
+    assert run.compound == {"synth", "gpu"}
+    assert {(e.phase, e.beside) for e in effects(run)} == {("build", "build")}
+
+
 def test_the_same_log_gives_the_same_numbers():
     assert effects(independent(5, 0.1, n=300)) == effects(independent(5, 0.1, n=300))
