@@ -300,14 +300,17 @@ def write_png(
     *draw: "Callable[[Axes], Any]",
     size: tuple[float, float] = (6.4, 4.0),
     dpi: int = 120,
+    columns: int = 0,
 ) -> None:
-    """Draw one panel a function, side by side, into a file; no display is needed."""
+    """Draw one panel a function, all side by side or in rows, into a file; no display is needed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, one in zip(figure.subplots(1, len(draw), squeeze=False)[0], draw, strict=True):
+    across = columns or len(draw)
+    panels = figure.subplots(-(-len(draw) // across), across, squeeze=False).flat
+    for axes, one in zip(panels, draw, strict=False):
         one(axes)
     figure.savefig(path)
 
