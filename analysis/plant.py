@@ -152,8 +152,10 @@ class Plant:
         return Speeds(tuple(factors), min(busy, self.conditions.cpus or busy), asked)
 
     def _cpu_shares(self, active: Sequence[int], top: int) -> list[float]:
-        """Part of a CPU each thread gets. Yielding costs nothing while there is a CPU for everyone;
-        otherwise those that yield get what the others leave.
+        """Part of a CPU each thread gets.
+
+        Yielding costs nothing while there is a CPU for everyone; otherwise those that yield get
+        what the others leave.
         """
         cpus = self.conditions.cpus
         if not cpus:

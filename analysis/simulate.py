@@ -148,8 +148,9 @@ def _means(plant: Plant, seconds: Sequence[Sequence[float]]) -> dict[str, float]
 
 
 def steady(jobs: int, in_flight: int) -> tuple[int, int]:
-    """Completions between fill and drain: from the first that a full pipeline gave to the last
-    that let another job in. As bounds of a slice; empty where the run is too short.
+    """Completions between fill and drain, as bounds of a slice; empty where the run is too short.
+
+    From the first that a full pipeline gave to the last that let another job in.
     """
     first, last = in_flight - 1, jobs - in_flight + 1
     return (first, last) if last - first >= STEADY_JOBS else (0, 0)
