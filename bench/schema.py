@@ -34,8 +34,8 @@ PLAN = "plan.toml"
 # ---- worker protocol: one JSON object on stdin, one on stdout -----------------------------------
 # Request:  {"schema", "mix": name of the mix, "files": {digest: path}, "place": [[cpu, ...] an
 #            actor], "nodes": [[node, ...] an actor] or null, "oversubscribed": [bool an actor],
-#            "seed", "window_s", "warm_s", "min_passes", "fixed_passes", "deadline_s", "check",
-#            "probes": bool, "spawned_s": CLOCK_MONOTONIC when the driver began to start it}
+#            "seed", "window_s", "warm_s", "min_passes", "warm_passes", "log_events",
+#            "fixed_passes", "deadline_s", "check", "probes": bool, "spawned_s": CLOCK_MONOTONIC when the driver began to start it}
 # Response: the fields below, or {"schema", "error": {"kind": "skip" | "fail", "stage", "message"}}.
 # A skip is what the host cannot give; it carries the reason and never becomes a number.
 SAMPLE_FIELDS = (
@@ -49,6 +49,9 @@ SAMPLE_FIELDS = (
     "worker",  # {"start_s": spawn until the request is read: fork, Python, imports; "touch_s" and
     # "fill_s": of the slowest actor; "total_s": spawn to answer}. wall_s - total_s is its end.
     "pyperf",  # pyperf's collected metadata of the worker process
+)
+EXTRA_FIELDS = (
+    "log",  # {"events": text of bench.passlog, "lost": events there was no room for}; where asked
 )
 ACTOR_FIELDS = (
     "seconds",  # per pass; 0 where no progress was made

@@ -42,7 +42,11 @@ ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_pr
     uint64_t works = reports + (uint64_t)n_processes * mix->n_actors * sizeof(ps_report);
     uint64_t threads = works + mix->n_actors * sizeof(ps_work);
     uint64_t times = threads + n_threads * sizeof(ps_thread_result);
-    uint64_t bytes = ps_round_up(times + 2 * n_threads * sizeof(uint64_t), 4096);
+    uint64_t logged = times + 2 * n_threads * sizeof(uint64_t);
+    uint32_t n_scripts = mix->log_events ? ps_first_script(mix, mix->n_actors) : 0;
+    uint64_t room = n_scripts ? mix->log_events / n_scripts : 0;
+    uint64_t events = ps_round_up(logged + n_scripts * sizeof(uint64_t), 64);
+    uint64_t bytes = ps_round_up(events + n_scripts * room * sizeof(ps_event), 4096);
     char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return NULL;
@@ -55,6 +59,9 @@ ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_pr
     control->threads = (ps_thread_result *)(base + threads);
     control->touch_ns = (uint64_t *)(base + times);
     control->fill_ns = control->touch_ns + n_threads;
+    control->log_room = room;
+    control->logged = (uint64_t *)(base + logged);
+    control->events = (ps_event *)(base + events);
     control->n_actors = mix->n_actors;
     control->n_pools = mix->n_pools;
     control->n_threads = n_threads;
