@@ -26,6 +26,7 @@ JOB = "job"
 """The actor that takes what the last tasks hand on and lets the next job in."""
 WHOLE_PASSES = 16
 """Of a fixed time, so that the pass before the first item does not take all of it."""
+SHORTEST_PASS_S = 1e-3
 JITTERED_PASSES = 64
 JITTERED_ITEMS = 8
 """Times a script goes through until its jitter begins again."""
@@ -109,7 +110,8 @@ class Compiler:
         if task.traffic:
             actor, passes = self._streaming(task)
             return actor, [(Op("pass", max(1, round(passes * f))),) for f in factors]
-        passes = JITTERED_PASSES if task.jitter else WHOLE_PASSES
+        passes = max(1, min(WHOLE_PASSES, int(task.seconds / SHORTEST_PASS_S)))
+        passes = JITTERED_PASSES if task.jitter else passes
         bare = replace(self._idle(task.priority), threads=task.threads)
         actor = replace(spinner(bare, task.seconds / passes, self.registry), joined=True)
         return actor, [(Op("pass", max(1, round(passes * f))),) for f in factors]

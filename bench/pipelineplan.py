@@ -11,6 +11,7 @@ from bench.mix import Actor, Mix, mix_name
 from bench.mixplan import MixPlanner
 from bench.pipeline import Pipeline
 from bench.pipelinemix import Compiled, Compiler, log_room
+from bench.pipelineplain import to_plain
 from bench.remedyplan import Solo, alone, each_alone
 
 PIPELINE, ALONE = "pipeline", "alone"
@@ -135,9 +136,9 @@ def _alone(
         made = solos[trial.name] = Solo(Plan("", (), 0, 0))
         actors = list(trial.actors(compiler).values())
         if costs:
-            found = each_alone(made, actors, planner) if actors else []
+            found = each_alone(made, actors, planner, pinned=False) if actors else []
         else:
-            found = [alone(actor) for actor in actors]
+            found = [alone(actor, pin=actor.pin) for actor in actors]
             made.own = [mix_name(mix) for mix in found]
         mixes.update((mix_name(mix), mix) for mix in found)
     return solos, list(mixes.values())
@@ -160,6 +161,7 @@ def _plain(trial: Trial, solo: Solo) -> dict[str, Any]:
         "passes": {t.name: t.passes for t in pipeline.tasks if t.actor is not None},
         "seconds": {t.name: t.seconds for t in pipeline.tasks if t.actor is None and t.seconds},
         "alone": solo.plain(),
+        "pipeline": to_plain(pipeline),
     }
 
 

@@ -30,6 +30,7 @@ JOURNAL = "journal.ndjson"
 PYPERF = "pyperf.json"
 HOST = "host.json"
 PLAN = "plan.toml"
+CALIBRATION = "calibration.json"
 
 # ---- worker protocol: one JSON object on stdin, one on stdout -----------------------------------
 # Request:  {"schema", "mix": name of the mix, "files": {digest: path}, "place": [[cpu, ...] an

@@ -59,7 +59,7 @@ def interval(found: "Throughput") -> str:
 def _against(setting: "SettingResult") -> tuple[str, str]:
     found = setting.against
     if math.isnan(found.ratio):
-        return "", found.reason
+        return "", ""
     return percent(1 / found.ratio - 1), found.verdict
 
 
