@@ -116,15 +116,12 @@ def job_blocks(line: Line, layout: Layout) -> list[float]:
     except LostEventsError:
         return []
     script = layout.mix.actors[layout.job].script
-    ends = sorted(
-        e.end_ns for e in events if e.actor == layout.job and script[e.op].kind == "pass"
-    )
+    ends = sorted(e.end_ns for e in events if e.actor == layout.job and script[e.op].kind == "pass")
     before = sum(end <= 0 for end in ends)
     counted = ends[max(0, before - 1) :]
     size = layout.in_flight
     return [
-        (counted[i + size] - counted[i]) * 1e-9 / size
-        for i in range(0, len(counted) - size, size)
+        (counted[i + size] - counted[i]) * 1e-9 / size for i in range(0, len(counted) - size, size)
     ]
 
 
@@ -151,7 +148,7 @@ def setting_result(
         seen = _in_window(visits(events, layout), window_ns)
         for task in dict.fromkeys(layout.tasks):
             mine = [v for v in seen if v.task == task and v.works]
-            durations[task] += [(v.end - v.begin) * 1e-9 for v in mine if 0 <= v.begin]
+            durations[task] += [(v.end - v.begin) * 1e-9 for v in mine if v.begin >= 0]
             inside = sum(min(v.end, window_ns) - max(0, v.begin) for v in mine)
             at_once[task].append(inside / window_ns)
         for pool, share in pool_use(events, layout, window_ns).items():
@@ -177,9 +174,7 @@ def _in_window(seen: Sequence[Visit], window_ns: float) -> list[Visit]:
 def _task_time(
     name: str, seconds: Sequence[float], alone_s: float, at_once: Sequence[float]
 ) -> TaskTime:
-    low, middle, high = (
-        statistics.quantiles(seconds, n=4) if len(seconds) > 1 else [seconds[0]] * 3
-    )
+    low, middle, high = statistics.quantiles(seconds, n=4) if len(seconds) > 1 else [seconds[0]] * 3
     return TaskTime(name, len(seconds), middle, low, high, alone_s, statistics.fmean(at_once))
 
 
@@ -216,7 +211,9 @@ def _against(
     return decide(ratios, dead_band)
 
 
-def alone_seconds(lines: Mapping[str, Sequence[Line]], mixes: Mapping[str, str]) -> dict[str, float]:
+def alone_seconds(
+    lines: Mapping[str, Sequence[Line]], mixes: Mapping[str, str]
+) -> dict[str, float]:
     """Median seconds of a pass of each task alone; ``mixes``: task -> name of its mix."""
     found = {}
     for task, mix in mixes.items():

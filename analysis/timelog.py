@@ -47,9 +47,7 @@ def timeline(visits: Sequence[Visit], layout: Layout, sample: str) -> list[str]:
     return [text for _, _, text in sorted(lines, key=lambda line: line[:2])]
 
 
-def _named(
-    visits: Iterable[Visit], layout: Layout
-) -> list[tuple[int, str, Visit, int, float]]:
+def _named(visits: Iterable[Visit], layout: Layout) -> list[tuple[int, str, Visit, int, float]]:
     """Moments that the pipeline has names for, with a worker's number and milliseconds so far.
 
     Events whose names begin alike belong together: whoever is between the first and the last of

@@ -97,8 +97,7 @@ class _Round:
 
 
 class LostEventsError(ValueError):
-    """The log had no room for all events: what is missing cannot be told from what did not happen.
-    """
+    """The log had no room for all events: what is missing cannot be told from what did not happen."""
 
 
 def events_of(line: Mapping[str, Any]) -> list[Event]:
@@ -130,9 +129,7 @@ def visits(events: Sequence[Event], layout: Layout) -> list[Visit]:
             continue
         begin = r.begin if r.begin is not None else end
         job = r.item if _by_job(layout, task) else r.item // layout.items
-        found.append(
-            Visit(task, r.actor - first[task], r.item, job, r.ready, begin, end, works)
-        )
+        found.append(Visit(task, r.actor - first[task], r.item, job, r.ready, begin, end, works))
     return sorted(found, key=lambda visit: (visit.begin, visit.end))
 
 
@@ -170,7 +167,9 @@ def _rounds(events: Sequence[Event], layout: Layout) -> list[_Round]:
 
 def _round_length(script: Sequence[Op]) -> int:
     """Operations until the script takes its next item."""
-    again = [i for i, op in enumerate(script) if i and (op.kind, op.pool) == ("take", script[0].pool)]
+    again = [
+        i for i, op in enumerate(script) if i and (op.kind, op.pool) == ("take", script[0].pool)
+    ]
     return again[0] if again else len(script)
 
 

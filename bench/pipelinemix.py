@@ -105,8 +105,8 @@ class Compiler:
             return self._idle(task.priority), [()]
         factors = _luck(task.jitter, luck)
         if not task.threads:
-            rests = [(Op("rest", max(1, round(task.seconds * f * 1e9))),) for f in factors]
-            return self._idle(task.priority), rests
+            nanoseconds = [max(1, round(task.seconds * f * 1e9)) for f in factors]
+            return self._idle(task.priority), [(Op("rest", ns),) for ns in nanoseconds]
         if task.traffic:
             actor, passes = self._streaming(task)
             return actor, [(Op("pass", max(1, round(passes * f))),) for f in factors]
@@ -167,9 +167,7 @@ def _luck(jitter: float, seed: str) -> list[float]:
         return [1.0]
     sigma = math.sqrt(math.log1p(jitter * jitter))
     normal = statistics.NormalDist(-sigma * sigma / 2, sigma)
-    found = [
-        math.exp(normal.inv_cdf((i + 0.5) / JITTERED_ITEMS)) for i in range(JITTERED_ITEMS)
-    ]
+    found = [math.exp(normal.inv_cdf((i + 0.5) / JITTERED_ITEMS)) for i in range(JITTERED_ITEMS)]
     mean = statistics.fmean(found)
     random.Random(seed).shuffle(found)
     return [factor / mean for factor in found]

@@ -61,7 +61,9 @@ def show(folder: Path, options: Mapping[str, Any], as_json: bool) -> None:
     report = build(folder, options)
     found = compare(folder, options, report)
     data = calibration.plain(found)
-    replace_file(folder / CALIBRATION, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
+    replace_file(
+        folder / CALIBRATION, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+    )
     if as_json:
         dump_json(data, sys.stdout)
         return

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
+    from bench.blocks import Skip
     from bench.commands._session import Session
+    from bench.mixplan import MixPlanner
     from bench.pipeline import Pipeline
+    from bench.pipelinemix import Compiler
     from bench.pipelineplan import Made, Trial
 
 AS_IT_IS = "as it is"
@@ -27,7 +30,7 @@ def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
         "--set",
         action="append",
         metavar="NAME=VALUE",
-        help="a pool's tokens, items, in_flight or TASK.KEY in place of the file's; may be repeated",
+        help="a pool's tokens, items, in_flight or TASK.KEY in place of the file's; repeatable",
     )
     parser.add_argument(
         "--sweep",
@@ -132,8 +135,8 @@ def plan(args: argparse.Namespace, samples: int, costs: bool) -> "tuple[Made, di
 
 
 def settings(
-    pipeline: "Pipeline", args: argparse.Namespace, compiler: Any, planner: Any
-) -> "tuple[list[Trial], list[Any]]":
+    pipeline: "Pipeline", args: argparse.Namespace, compiler: "Compiler", planner: "MixPlanner"
+) -> "tuple[list[Trial], list[Skip]]":
     """Every setting of the sweeps, as it is and under each remedy; what cannot be is left out."""
     from bench.blocks import Skip
     from bench.pipelineplan import Trial
