@@ -64,9 +64,12 @@ def decode(text: str) -> list[Event]:
         columns.append(column)
         at += n * size
     starts = _sums(columns[4])
+    actors, threads, ops, cycles, _, lengths = columns
     return [
-        Event(*row, start, start + length)
-        for *row, start, length in zip(*columns[:4], starts, columns[5], strict=True)
+        Event(actor, thread, op, cycle, start, start + length)
+        for actor, thread, op, cycle, start, length in zip(
+            actors, threads, ops, cycles, starts, lengths, strict=True
+        )
     ]
 
 

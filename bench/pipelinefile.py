@@ -59,6 +59,7 @@ def _tokens(value: object) -> object:
 Portion = Annotated[float, _text(parse_share), Field(gt=0, le=1)]
 """Of the CPUs."""
 Threads = Annotated[int, Field(ge=0)] | Literal["rest"] | Portion
+Names = dict[str, str]
 Amounts = Annotated[tuple[Annotated[tuple[str, int], BeforeValidator(_tokens)], ...], _Many]
 
 
@@ -127,7 +128,7 @@ class PipelineFile(Table):
     dead_band: Share = 0.02
     task: Annotated[tuple[TaskTable, ...], _Many, _Some]
     pool: Annotated[tuple[PoolTable, ...], _Many] = ()
-    timeline: dict[str, str] = {}
+    timeline: Names = {}
 
     @model_validator(mode="after")
     def _events(self) -> Self:

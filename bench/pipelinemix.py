@@ -26,6 +26,7 @@ JOB = "job"
 """The actor that takes what the last tasks hand on and lets the next job in."""
 WHOLE_PASSES = 16
 """Of a fixed time, so that the pass before the first item does not take all of it."""
+SHORTEST_PASS_S = 1e-3
 JITTERED_PASSES = 64
 JITTERED_ITEMS = 8
 """Times a script goes through until its jitter begins again."""
@@ -104,12 +105,13 @@ class Compiler:
             return self._idle(task.priority), [()]
         factors = _luck(task.jitter, luck)
         if not task.threads:
-            rests = [(Op("rest", max(1, round(task.seconds * f * 1e9))),) for f in factors]
-            return self._idle(task.priority), rests
+            nanoseconds = [max(1, round(task.seconds * f * 1e9)) for f in factors]
+            return self._idle(task.priority), [(Op("rest", ns),) for ns in nanoseconds]
         if task.traffic:
             actor, passes = self._streaming(task)
             return actor, [(Op("pass", max(1, round(passes * f))),) for f in factors]
-        passes = JITTERED_PASSES if task.jitter else WHOLE_PASSES
+        passes = max(1, min(WHOLE_PASSES, int(task.seconds / SHORTEST_PASS_S)))
+        passes = JITTERED_PASSES if task.jitter else passes
         bare = replace(self._idle(task.priority), threads=task.threads)
         actor = replace(spinner(bare, task.seconds / passes, self.registry), joined=True)
         return actor, [(Op("pass", max(1, round(passes * f))),) for f in factors]
@@ -165,9 +167,7 @@ def _luck(jitter: float, seed: str) -> list[float]:
         return [1.0]
     sigma = math.sqrt(math.log1p(jitter * jitter))
     normal = statistics.NormalDist(-sigma * sigma / 2, sigma)
-    found = [
-        math.exp(normal.inv_cdf((i + 0.5) / JITTERED_ITEMS)) for i in range(JITTERED_ITEMS)
-    ]
+    found = [math.exp(normal.inv_cdf((i + 0.5) / JITTERED_ITEMS)) for i in range(JITTERED_ITEMS)]
     mean = statistics.fmean(found)
     random.Random(seed).shuffle(found)
     return [factor / mean for factor in found]

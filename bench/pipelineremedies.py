@@ -131,9 +131,7 @@ def _as_actors(pipeline: Pipeline, part: _Part, setting: Setting) -> TreatedPipe
             changed[task.name] = replace(task, actor=own, threads=own.threads)
     if not changed:
         return TreatedPipeline(None, f"changes nothing of {', '.join(part.tasks) or 'any task'}")
-    return TreatedPipeline(
-        replace(pipeline, tasks=with_tasks(pipeline, changed)), notes=made.notes
-    )
+    return TreatedPipeline(replace(pipeline, tasks=with_tasks(pipeline, changed)), notes=made.notes)
 
 
 def _resting(tasks: Sequence[Task]) -> Mix:

@@ -30,12 +30,14 @@ JOURNAL = "journal.ndjson"
 PYPERF = "pyperf.json"
 HOST = "host.json"
 PLAN = "plan.toml"
+CALIBRATION = "calibration.json"
 
 # ---- worker protocol: one JSON object on stdin, one on stdout -----------------------------------
 # Request:  {"schema", "mix": name of the mix, "files": {digest: path}, "place": [[cpu, ...] an
 #            actor], "nodes": [[node, ...] an actor] or null, "oversubscribed": [bool an actor],
 #            "seed", "window_s", "warm_s", "min_passes", "warm_passes", "log_events",
-#            "fixed_passes", "deadline_s", "check", "probes": bool, "spawned_s": CLOCK_MONOTONIC when the driver began to start it}
+#            "fixed_passes", "deadline_s", "check", "probes": bool,
+#            "spawned_s": CLOCK_MONOTONIC when the driver began to start it}
 # Response: the fields below, or {"schema", "error": {"kind": "skip" | "fail", "stage", "message"}}.
 # A skip is what the host cannot give; it carries the reason and never becomes a number.
 SAMPLE_FIELDS = (

@@ -18,8 +18,8 @@ MOST_STEPS = 1_000_000
 def spinner(actor: Actor, pass_s: float, registry: Registry) -> Actor:
     """Actor that computes in registers for ``pass_s`` a pass, and is the same in all else."""
     total_us = max(1, round(pass_s * 1e6))
-    step_us = min(STEP_US, total_us) if total_us <= STEP_US * MOST_STEPS else total_us // MOST_STEPS
-    steps = max(1, min(MOST_STEPS, round(total_us / step_us)))
+    steps = max(1, min(MOST_STEPS, round(total_us / STEP_US)))
+    step_us = round(total_us / steps)
     kernel = registry.kernels()[actor.kernel]
     return registry.canonical(
         replace(

@@ -14,6 +14,7 @@ FOR_ANALYSIS = {
     "bench.schema",
     "bench.blocks",
     "bench.passlog",
+    "bench.pipelineplain",
     "bench.errors",
     "bench.units",
 }

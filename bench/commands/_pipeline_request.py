@@ -1,0 +1,163 @@
+"""What ``bench pipeline run`` and ``check`` are asked for, and the plan that it comes to."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.blocks import Skip
+    from bench.commands._session import Session
+    from bench.mixplan import MixPlanner
+    from bench.pipeline import Pipeline
+    from bench.pipelinemix import Compiler
+    from bench.pipelineplan import Made, Trial
+
+AS_IT_IS = "as it is"
+# What a resumed run may be told; all else is in its plan.
+_WITH_RESUME = {"command", "action", "act", "run", "resume", "json", "budget", "seed"}
+
+
+def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which pipeline, and how it is changed."""
+    from bench.pipelinefile import DEFAULT
+
+    parser.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help=f"a TOML file, or a name ({DEFAULT})"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        metavar="NAME=VALUE",
+        help="a pool's tokens, items, in_flight or TASK.KEY in place of the file's; repeatable",
+    )
+    parser.add_argument(
+        "--sweep",
+        action="append",
+        metavar="NAME=VALUES",
+        help="one setting for each: pw=1..8, gw=1,2; several are crossed",
+    )
+    parser.add_argument(
+        "--remedy",
+        action="append",
+        metavar="SPEC",
+        help="beside the pipeline as it is: mutex:mv,prep, sem:2, thp, cap:4:mv, yield, pool,"
+        " thp+mutex; may be repeated",
+    )
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, samples: int) -> None:
+    """Add the flags of how it is measured."""
+    from bench.commands.run import add_output_arguments
+
+    parser.add_argument("--samples", type=int, metavar="N", help=f"of each setting ({samples})")
+    parser.add_argument("--jobs", type=int, metavar="N", help="of one sample, after the filling")
+    parser.add_argument("--budget", metavar="TIME", help="no new round that would exceed it")
+    parser.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
+    parser.add_argument("--dead-band", metavar="SHARE", help="smallest effect that matters (2%%)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and of order")
+    add_output_arguments(parser)
+
+
+def session(args: argparse.Namespace, name: str, samples: int, costs: bool) -> "Session":
+    """Session of the flags: new, or the one that goes on in ``--resume``."""
+    from bench.commands._session import Session, default_folder, open_session
+    from bench.units import parse_duration
+
+    budget_s = parse_duration(args.budget) if args.budget else None
+    if args.resume:
+        other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
+        if other:
+            raise UsageError(
+                f"{', '.join(other)}: a resumed run keeps to its plan",
+                "leave it out, or start a new run",
+            )
+        found = open_session(args.resume, args.json, budget_s)
+        if "pipeline" not in found.options:
+            raise UsageError(f"{args.resume} is not a run of a pipeline")
+    else:
+        made, options = plan(args, samples, costs)
+        folder = Path(args.output) if args.output else default_folder()
+        found = Session(folder, made.plan, options, as_json=args.json, budget_s=budget_s)
+    found.tables, found.name = False, f"pipeline {name}"
+    return found
+
+
+def plan(args: argparse.Namespace, samples: int, costs: bool) -> "tuple[Made, dict[str, Any]]":
+    """Plan of the flags, and its options."""
+    from bench import native
+    from bench.commands._session import parse_share
+    from bench.commands.run import _probe
+    from bench.mixplan import MixPlanner
+    from bench.pipelinefile import DEFAULT, load, resolve
+    from bench.pipelinemix import Compiler
+    from bench.pipelineplan import jobs_of, make
+    from bench.pipelinevalues import with_values
+    from bench.resources import read_resources
+    from bench.units import parse_size
+
+    if args.samples is not None and args.samples < 1:
+        raise UsageError("at least one sample is needed", f"--samples {samples}")
+    name = args.scenario or DEFAULT
+    read = load(name, native)
+    resources = read_resources()
+    probe = _probe(argparse.Namespace(topology="", dry_run=args.dry_run))
+    compiler = Compiler(native, resources, probe)
+    planner = MixPlanner(
+        native, resources, probe, parse_size(args.max_memory) if args.max_memory else None
+    )
+    pipeline = with_values(resolve(read, name, native, resources, probe), args.set or [])
+    trials, skips = settings(pipeline, args, compiler, planner)
+    jobs = jobs_of(trials, args.jobs or read.jobs)
+    made = make(
+        trials,
+        compiler,
+        planner,
+        jobs=jobs,
+        deadline_s=read.deadline,
+        rounds=args.samples or samples,
+        seed=args.seed,
+        costs=costs,
+        skips=skips,
+    )
+    options = {
+        "dead_band": parse_share(args.dead_band) or read.dead_band,
+        "pipeline": {
+            "name": pipeline.name,
+            "source": name,
+            "set": args.set or [],
+            "cpus": resources.threads,
+            **made.options,
+        },
+    }
+    return made, options
+
+
+def settings(
+    pipeline: "Pipeline", args: argparse.Namespace, compiler: "Compiler", planner: "MixPlanner"
+) -> "tuple[list[Trial], list[Skip]]":
+    """Every setting of the sweeps, as it is and under each remedy; what cannot be is left out."""
+    from bench.blocks import Skip
+    from bench.pipelineplan import Trial
+    from bench.pipelineremedies import treat
+    from bench.pipelinevalues import combinations, with_values
+    from bench.remedies import Setting
+
+    setting = Setting(
+        planner.registry, planner.resources, tuple(planner.registry.policies()), planner.unavailable
+    )
+    trials: list[Trial] = []
+    skips: list[Skip] = []
+    for combination in combinations(args.sweep or []):
+        base = with_values(pipeline, combination)
+        told = ",".join(combination)
+        trials.append(Trial.of(told or AS_IT_IS, base, compiler, args.seed))
+        for spec in args.remedy or []:
+            label = f"{told} {spec}".strip()
+            made = treat(base, spec, setting)
+            if made.pipeline is None:
+                skips.append(Skip(label, made.reason))
+            else:
+                trials.append(Trial.of(label, made.pipeline, compiler, args.seed))
+    return trials, skips
