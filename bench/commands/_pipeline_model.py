@@ -86,6 +86,18 @@ class Known:
             costs[task.name] = at_threads(cost, threads, task.actor.threads)
         return costs
 
+    def policies(self, pipeline: Pipeline) -> list[tuple[str, str]]:
+        """Tasks, and page policies they were measured with but do not have."""
+        return [
+            (task.name, actor.policy)
+            for task in pipeline.tasks
+            for name, actor in self.found
+            if task.actor is not None
+            and name == task.name
+            and actor.policy != task.actor.policy
+            and actor == replace(_work(task.actor), policy=actor.policy)
+        ]
+
 
 def _work(actor: Actor) -> Actor:
     """What an actor does to memory, without who does it and when."""

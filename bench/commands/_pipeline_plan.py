@@ -89,12 +89,14 @@ def interlocks(known: "Model", left_out: list[str]) -> "Iterator[tuple[str, Pipe
     specs = list(INTERLOCKS)
     moving = [task.name for task in line.tasks if task.actor is not None or task.traffic]
     specs += [f"mutex:{name}" for name in moving if line.at_once(name) > 1]
-    if any(task.actor is not None for task in line.tasks):
-        specs += known.setting.policies
+    pages = [f"{policy}:{name}" for name, policy in known.known.policies(line)]
+    if not pages and any(task.actor is not None for task in line.tasks):
+        left_out.append("other page policies: none was measured; pipeline check --remedy thp")
+    specs += pages
     for spec in specs:
         made = treat(line, spec, known.setting)
         if made.pipeline is None:
-            left_out.append(made.reason)
+            left_out.append(f"{spec}: {made.reason.removeprefix(f'{spec}: ')}")
         else:
             yield spec, made.pipeline
 
