@@ -125,7 +125,7 @@ class Compiler:
             BASE,
             1,
             0,
-            (("step_us", 1), ("steps", 1)),
+            (("iterations", 1), ("steps", 1)),
             priority=priority,
             joined=True,
             pin="none",

@@ -2,6 +2,7 @@
 
 import statistics
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -34,7 +35,7 @@ class TestLog:
         for events in scripts.values():
             assert [(e.cycle, e.op) for e in events] == [divmod(i, 3) for i in range(len(events))]
             assert all(e.start_ns <= e.end_ns for e in events)
-            assert all(e.end_ns <= f.start_ns for e, f in zip(events, events[1:], strict=False))
+            assert all(e.end_ns <= f.start_ns for e, f in pairwise(events))
 
     def test_what_was_before_the_window_is_there_with_negative_times(self):
         raw = native.run(LINE, SHORT)
