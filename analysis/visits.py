@@ -97,7 +97,7 @@ class _Round:
 
 
 class LostEventsError(ValueError):
-    """The log had no room for all events: what is missing cannot be told from what did not happen."""
+    """The log had no room for all events: what is missing might have happened, or not."""
 
 
 def events_of(line: Mapping[str, Any]) -> list[Event]:

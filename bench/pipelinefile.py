@@ -59,7 +59,6 @@ def _tokens(value: object) -> object:
 Portion = Annotated[float, _text(parse_share), Field(gt=0, le=1)]
 """Of the CPUs."""
 Threads = Annotated[int, Field(ge=0)] | Literal["rest"] | Portion
-Names = dict[str, str]
 Amounts = Annotated[tuple[Annotated[tuple[str, int], BeforeValidator(_tokens)], ...], _Many]
 
 
@@ -128,7 +127,7 @@ class PipelineFile(Table):
     dead_band: Share = 0.02
     task: Annotated[tuple[TaskTable, ...], _Many, _Some]
     pool: Annotated[tuple[PoolTable, ...], _Many] = ()
-    timeline: Names = {}
+    timeline: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _events(self) -> Self:

@@ -80,9 +80,9 @@ class Compiler:
                 tasks.append(task.name)
         actors.append(replace(self._idle(), role="measured", script=_job_script(pipeline, link)))
         tasks.append(JOB)
-        made = Compiled(
-            Mix(tuple(actors), (*pipeline.pools, *link.pools())), tuple(tasks), tuple(link.names)
-        )
+        # In order of priority and arrival, as the simulation has it.
+        own = tuple(replace(pool, fair=True) for pool in pipeline.pools)
+        made = Compiled(Mix(tuple(actors), (*own, *link.pools())), tuple(tasks), tuple(link.names))
         waiting = standstill(made, 2 * pipeline.in_flight + 2)
         if waiting:
             raise UsageError(
@@ -125,7 +125,7 @@ class Compiler:
             BASE,
             1,
             0,
-            (("step_us", 1), ("steps", 1)),
+            (("iterations", 1), ("steps", 1)),
             priority=priority,
             joined=True,
             pin="none",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 
-from bench.errors import UsageError, unknown_name
+from bench.errors import UsageError
 from bench.mix import Pool
 from bench.pipeline import Pipeline, Task
 from bench.registry import BASE
@@ -35,7 +35,9 @@ def with_value(pipeline: Pipeline, name: str, text: str) -> Pipeline:
         For a name that this pipeline does not have, listing those it has, or a wrong value.
     """
     if name not in settable(pipeline):
-        raise unknown_name(f"value of {pipeline.name}", name, settable(pipeline))
+        raise UsageError(
+            f"{pipeline.name} has no {name!r} to set", f"known: {', '.join(settable(pipeline))}"
+        )
     pools = {pool.name: pool for pool in pipeline.pools}
     if name in pools:
         changed = _pool(pools[name], _count(name, text))

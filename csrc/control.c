@@ -72,6 +72,7 @@ ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_pr
     for (uint32_t i = 0; i < mix->n_pools; i++) {
         atomic_init(&control->pools[i].tokens, mix->pools[i].tokens);
         control->pools[i].capacity = mix->pools[i].capacity;
+        control->pools[i].fair = mix->pools[i].fair;
     }
     return control;
 }
@@ -175,16 +176,42 @@ static bool pool_move(ps_pool_state *pool, uint32_t n, bool put)
     }
 }
 
-static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, bool put,
-                      uint64_t *waits_since)
+/* Who comes when at a fair pool. */
+typedef struct {
+    ps_pool_state *pool;
+    uint32_t priority, number;
+} turn;
+
+static bool is_next(const turn *own)
 {
-    bool through = pool_move(pool, n, put);
+    ps_pool_state *pool = own->pool;
+    for (uint32_t p = own->priority + 1; p < PS_PRIORITIES; p++)
+        if (atomic_load(&pool->served[p]) != atomic_load(&pool->drawn[p]))
+            return false;
+    return atomic_load(&pool->served[own->priority]) == own->number;
+}
+
+/* One attempt; own: NULL where nobody has to wait for his turn. */
+static bool pool_try(ps_pool_state *pool, uint32_t n, const turn *own, bool put)
+{
+    if (!own)
+        return pool_move(pool, n, put);
+    if (!is_next(own) || !pool_move(pool, n, put))
+        return false;
+    atomic_fetch_add(&pool->served[own->priority], 1);
+    return true;
+}
+
+static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, const turn *own,
+                      bool put, uint64_t *waits_since)
+{
+    bool through = pool_try(pool, n, own, put);
     if (!through) {
         *waits_since = ps_clock_ns();
         atomic_fetch_add(&pool->waiters, 1);
         for (uint32_t spins = 0; !ps_control_ended(control); spins++) {
             uint32_t seen = atomic_load(&pool->tokens);
-            through = pool_move(pool, n, put);
+            through = pool_try(pool, n, own, put);
             if (through)
                 break;
             if (spins < SPINS) {
@@ -201,12 +228,17 @@ static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, bool
     return through;
 }
 
-bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since)
+bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint32_t priority,
+                  uint64_t *waits_since)
 {
-    return pool_wait(control, pool, n, false, waits_since);
+    turn own = {.pool = pool, .priority = priority};
+    if (!pool->fair)
+        return pool_wait(control, pool, n, NULL, false, waits_since);
+    own.number = atomic_fetch_add(&pool->drawn[priority], 1);
+    return pool_wait(control, pool, n, &own, false, waits_since);
 }
 
 bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since)
 {
-    return pool_wait(control, pool, n, true, waits_since);
+    return pool_wait(control, pool, n, NULL, true, waits_since);
 }

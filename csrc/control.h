@@ -24,7 +24,10 @@ typedef struct {
 typedef struct {
     _Alignas(64) _Atomic uint32_t tokens;
     uint32_t capacity; /* 0: unbounded */
+    bool fair;
     _Atomic uint32_t waiters;
+    /* Fair: numbers drawn, and the number that is next, of each priority. */
+    _Atomic uint32_t drawn[PS_PRIORITIES], served[PS_PRIORITIES];
     _Atomic uint64_t wait_ns, takes, puts, blocked; /* as in ps_pool_result */
 } ps_pool_state;
 
@@ -127,7 +130,8 @@ void ps_control_nap(ps_control *control, uint64_t ns);
 
 /* Take or put tokens; waits. false where the run ended first. *waits_since: when the wait began,
  * unchanged where it went through at once. Counts nothing. */
-bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since);
+bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint32_t priority,
+                  uint64_t *waits_since);
 bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since);
 
 #endif

@@ -193,6 +193,9 @@ typedef struct {
 typedef struct {
     uint32_t tokens; /* at the start */
     uint32_t capacity; /* a put waits while full; 0: unbounded */
+    /* Takes go by priority and then in the order they came; else whoever comes at the right moment
+     * wins, as with a mutex. */
+    bool fair;
 } ps_pool;
 
 typedef struct {

@@ -261,7 +261,7 @@ static void count_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
 bool ps_pass_alone(ps_worker *worker)
 {
     uint64_t start = ps_clock_ns();
-    bool whole = sweep(worker);
+    bool whole = worker->whole = sweep(worker);
     if (whole)
         count_pass(worker, start, worker->last_end_ns);
     if (whole && worker->opened) {
@@ -326,6 +326,7 @@ bool ps_pass_lead(ps_worker *worker)
 {
     ps_control *control = worker->control;
     ps_team *team = &control->teams[worker->actor];
+    worker->whole = false;
     atomic_store_explicit(&team->ticket, 0, memory_order_relaxed);
     atomic_store_explicit(&team->broken, 0, memory_order_relaxed);
     if (ps_barrier_wait(control, &team->barrier))
@@ -335,6 +336,7 @@ bool ps_pass_lead(ps_worker *worker)
     uint64_t end = ps_clock_ns();
     if (!joined || atomic_load(&team->broken))
         return false;
+    worker->whole = true;
     log_pass(worker, start, end);
     ps_control_try_close(control, end);
     return !ps_control_ended(control);

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.journal import State, read_state, replace_file
 from bench.pipelineplan import ALONE, PIPELINE
+from bench.planfile import read_plan
 
 if TYPE_CHECKING:
     from analysis.proxy import ProxyReport, Sampled
@@ -43,7 +44,9 @@ def build(folder: Path, options: Mapping[str, Any]) -> "ProxyReport":
             path = folder / name
             if write_timeline(path, mine[0], layout, row["name"]):
                 timelines[row["name"]] = str(path)
-    return ProxyReport(spec["name"], tuple(results), timelines, notes(state))
+    plan, _ = read_plan(folder)
+    skipped = tuple(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+    return ProxyReport(spec["name"], tuple(results), timelines, (*skipped, *notes(state)))
 
 
 def samples_of(state: State) -> "dict[str, list[Sampled]]":
