@@ -121,9 +121,22 @@ def make(
         seed,
         tuple(refused),
         memory_bytes=planner.memory_bytes(blocks),
+        notes=_notes(kept),
     )
     described = [_plain(trial, solos[trial.name]) for trial in kept]
     return Made(plan, {"jobs": jobs, "settings": described}, refused)
+
+
+def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:
+    elsewhere = dict.fromkeys(
+        task.name
+        for trial in trials
+        for task in trial.pipeline.tasks
+        if task.traffic and not task.threads
+    )
+    if not elsewhere:
+        return ()
+    return (f"{', '.join(elsewhere)}: time goes by elsewhere, and traffic is not made",)
 
 
 def _alone(

@@ -144,6 +144,16 @@ def test_a_resumed_run_keeps_to_its_plan(ran):
     assert "keeps to its plan" in done.stderr
 
 
+def test_a_result_is_printed_again_and_belongs_to_its_command(ran):
+    folder, report = ran
+    again = bench("verdict", "--json", str(folder))
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["settings"] == report["settings"]
+    other = bench("pipeline", "check", "--resume", str(folder))
+    assert other.returncode == 2
+    assert f"pipeline run --resume {folder}" in other.stderr
+
+
 def test_a_dry_run_names_settings_not_mixes(line):
     done = bench("pipeline", "run", str(line), "--sweep", "pw=1..2", "--dry-run")
     assert done.returncode == 0
