@@ -5,7 +5,7 @@ Tasks are ordered by depth and name, so that the order they were listed in decid
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,9 @@ TAKE, RUN, PUT = range(3)
 Step = tuple[int, int, int]
 """Kind, pool, tokens."""
 
-Crowding = Callable[[float], float]
+Crowding = Callable[[int], float]
+"""Speed of each of k phases at once over that of one, X(k) / (k X(1)): for interfaces, locks and
+caches that lose by company what the sharing law does not say."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Conditions:
     bandwidth: float = 0.0
     """Bytes a second of the interface that fixed times share, where the pipeline says nothing."""
     crowding: Crowding | None = None
-    """See `analysis.rates.memory_factors`."""
+    company: Collection[str] | None = None
+    """Tasks that crowd each other; None: those that use memory."""
     interrupts: Mapping[str, float] = field(default_factory=dict)
     """Task -> share of everybody else's time that each item at it takes away (releases of memory
     interrupt all CPUs of an address space; the storm kernel beside a warm reader measures it)."""
@@ -64,6 +67,9 @@ class Plant:
         self.threads = [float(_threads(task)) for task in self.tasks]
         self.priority = [_priority(task) for task in self.tasks]
         self.after = [[number[name] for name in task.after] for task in self.tasks]
+        self.company = [
+            self._crowds(task, a) for task, a in zip(self.tasks, self.alone, strict=True)
+        ]
         self.groups = self._groups()
         """Tasks whose speed can change; the others go by at speed 1."""
         self._known: dict[tuple[int, ...], Speeds] = {}
@@ -89,6 +95,12 @@ class Plant:
         b1 = task.traffic / max(1, task.threads)
         return Alone(task.seconds, b1, max(bandwidth, b1))
 
+    def _crowds(self, task: Task, alone: Alone) -> bool:
+        if self.conditions.crowding is None:
+            return False
+        company = self.conditions.company
+        return alone.has_memory if company is None else task.name in company
+
     def _groups(self) -> list[int]:
         """Find tasks that something may slow down, so that the others cost no bookkeeping."""
         c, line = self.conditions, self.pipeline
@@ -100,7 +112,7 @@ class Plant:
             for n, t, a in zip(most, self.threads, self.alone, strict=True)
             if a.has_memory
         )
-        shared = asked >= 1 or c.crowding is not None
+        shared = asked >= 1
         lowest = min(
             (p for p, task in zip(self.priority, self.tasks, strict=True) if _pauses(task)),
             default=math.inf,
@@ -111,6 +123,7 @@ class Plant:
             for t, task in enumerate(self.tasks)
             if (crowded and self.threads[t])
             or (shared and self.alone[t].has_memory)
+            or self.company[t]
             or _pauses(task)
             or (self.priority[t] > lowest and self.threads[t])
             or c.interrupts
@@ -136,12 +149,16 @@ class Plant:
             if n and cpu[g] > 0 and self.alone[t].has_memory:
                 threads = max(1.0, self.threads[t])
                 undisturbed = n * self.alone[t].traffic(threads)
-                loads.append(Load(self.alone[t], n * threads * cpu[g], undisturbed, n))
+                loads.append(Load(self.alone[t], n * threads * cpu[g], undisturbed))
                 sharing.append(g)
         factors = [share if n else 0.0 for share, n in zip(cpu, active, strict=True)]
-        memory = memory_factors(loads, self.conditions.crowding)
-        for g, factor in zip(sharing, memory, strict=True):
+        for g, factor in zip(sharing, memory_factors(loads), strict=True):
             factors[g] = min(factors[g], factor)
+        together = [g for g, t in enumerate(tasks) if active[g] and self.company[t]]
+        if together and self.conditions.crowding is not None:
+            most = self.conditions.crowding(sum(active[g] for g in together))
+            for g in together:
+                factors[g] = min(factors[g], most)
         lost = [self.conditions.interrupts.get(self.tasks[t].name, 0.0) for t in tasks]
         kept = math.prod((1 - loss) ** n for loss, n in zip(lost, active, strict=True))
         for g, (loss, n) in enumerate(zip(lost, active, strict=True)):

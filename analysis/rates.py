@@ -5,7 +5,7 @@ traffic it gets over the traffic it has alone. The fluid model of a mix and the 
 pipeline both step by these.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.models.sharing import Group, shares
@@ -41,31 +41,14 @@ class Load:
     """Threads, those with a part of a CPU counted as that part: the law is linear in threads."""
     undisturbed: float
     """Traffic they would have if nobody else were there."""
-    phases: float = 1.0
-    """How many phases they are."""
 
 
-def memory_factors(
-    loads: Sequence[Load], crowding: Callable[[float], float] | None = None
-) -> list[float]:
-    """Traffic each load gets over what it would have undisturbed.
-
-    Parameters
-    ----------
-    loads : sequence of Load
-    crowding : callable, optional
-        Factor on the speed of each of k phases at once, X(k) / (k X(1)): for interfaces, locks and
-        caches that lose by company before, or beyond, what the sharing law says. The smaller of the
-        two counts.
-    """
+def memory_factors(loads: Sequence[Load]) -> list[float]:
+    """Traffic each load gets over what it would have undisturbed."""
     if not loads:
         return []
     got = shares([Group(load.asking, load.alone.b1, load.alone.bs) for load in loads])
-    found = [float(g) / load.undisturbed for g, load in zip(got, loads, strict=True)]
-    if crowding is None:
-        return found
-    most = crowding(sum(load.phases for load in loads))
-    return [min(factor, most) for factor in found]
+    return [float(g) / load.undisturbed for g, load in zip(got, loads, strict=True)]
 
 
 def memory_use(loads: Sequence[Load]) -> float:

@@ -7,7 +7,7 @@ misses is the point of `pipeline check`.
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +76,7 @@ def simulate(
     seed: int = 0,
     bandwidth: float = 0.0,
     crowding: Crowding | None = None,
+    company: Collection[str] | None = None,
     interrupts: Mapping[str, float] | None = None,
     times: Mapping[str, Sequence[float]] | None = None,
     events: bool = False,
@@ -97,8 +98,10 @@ def simulate(
     bandwidth : float
         Bytes a second that fixed times share, where the pipeline does not say.
     crowding : callable, optional
-        Factor on the speed of k memory phases at once, X(k) / (k X(1)), where company costs more
-        than the sharing law says.
+        Speed of each of k phases at once over that of one, X(k) / (k X(1)), where company costs
+        more than the sharing law says; the smaller of the two counts.
+    company : collection of str, optional
+        Tasks that crowd each other; those that use memory, if not given.
     interrupts : mapping of str to float, optional
         Task -> share of everybody else's time that each item at it takes away.
     times : mapping of str to sequence of float, optional
@@ -113,7 +116,7 @@ def simulate(
     """
     if jobs < 1:
         raise UsageError(f"at least one job must go through, not {jobs}")
-    conditions = Conditions(cpus, bandwidth, crowding, interrupts or {})
+    conditions = Conditions(cpus, bandwidth, crowding, company, interrupts or {})
     plant = Plant(pipeline, costs or {}, conditions)
     work = plant.work(jobs, seed, times or {})
     return _result(plant, play(plant, jobs, work, events), work)

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from bench.commands._session import Session
     from bench.mixplan import MixPlanner
     from bench.pipeline import Pipeline
+    from bench.pipelinefile import PipelineFile
     from bench.pipelinemix import Compiler
     from bench.pipelineplan import Made, Trial
+    from bench.remedies import Setting
+    from bench.resources import Resources
+    from bench.sizes import Probe
 
 AS_IT_IS = "as it is"
 # What a resumed run may be told; all else is in its plan.
@@ -118,24 +122,21 @@ def plan(args: argparse.Namespace, samples: int, costs: bool) -> "tuple[Made, di
     from bench.commands._session import parse_share
     from bench.commands.run import _probe
     from bench.mixplan import MixPlanner
-    from bench.pipelinefile import DEFAULT, load, resolve
+    from bench.pipelinefile import DEFAULT
     from bench.pipelinemix import Compiler
     from bench.pipelineplan import jobs_of, make
-    from bench.pipelinevalues import with_values
     from bench.resources import read_resources
     from bench.units import parse_size
 
     if args.samples is not None and args.samples < 1:
         raise UsageError("at least one sample is needed", f"--samples {samples}")
-    name = args.scenario or DEFAULT
-    read = load(name, native)
     resources = read_resources()
     probe = _probe(argparse.Namespace(topology="", dry_run=args.dry_run))
+    read, pipeline = read_pipeline(args, resources, probe)
     compiler = Compiler(native, resources, probe)
     planner = MixPlanner(
         native, resources, probe, parse_size(args.max_memory) if args.max_memory else None
     )
-    pipeline = with_values(resolve(read, name, native, resources, probe), args.set or [])
     trials, skips = settings(pipeline, args, compiler, planner)
     jobs = jobs_of(trials, args.jobs or read.jobs)
     made = make(
@@ -153,7 +154,7 @@ def plan(args: argparse.Namespace, samples: int, costs: bool) -> "tuple[Made, di
         "dead_band": parse_share(args.dead_band) or read.dead_band,
         "pipeline": {
             "name": pipeline.name,
-            "source": name,
+            "source": args.scenario or DEFAULT,
             "set": args.set or [],
             "cpus": resources.threads,
             **made.options,
@@ -162,30 +163,52 @@ def plan(args: argparse.Namespace, samples: int, costs: bool) -> "tuple[Made, di
     return made, options
 
 
+def read_pipeline(
+    args: argparse.Namespace, resources: "Resources", probe: "Probe"
+) -> "tuple[PipelineFile, Pipeline]":
+    """Pipeline of the flags for one host, and the file it is from."""
+    from bench import native
+    from bench.pipelinefile import DEFAULT, load, resolve
+    from bench.pipelinevalues import with_values
+
+    name = args.scenario or DEFAULT
+    read = load(name, native)
+    return read, with_values(resolve(read, name, native, resources, probe), args.set or [])
+
+
 def settings(
     pipeline: "Pipeline", args: argparse.Namespace, compiler: "Compiler", planner: "MixPlanner"
 ) -> "tuple[list[Trial], list[Skip]]":
     """Every setting of the sweeps, as it is and under each remedy; what cannot be is left out."""
-    from bench.blocks import Skip
     from bench.pipelineplan import Trial
-    from bench.pipelineremedies import treat
-    from bench.pipelinevalues import combinations, with_values
     from bench.remedies import Setting
 
     setting = Setting(
         planner.registry, planner.resources, tuple(planner.registry.policies()), planner.unavailable
     )
-    trials: list[Trial] = []
+    found, skips = variants(pipeline, args, setting)
+    return [Trial.of(name, made, compiler, args.seed) for name, made in found], skips
+
+
+def variants(
+    pipeline: "Pipeline", args: argparse.Namespace, setting: "Setting"
+) -> "tuple[list[tuple[str, Pipeline]], list[Skip]]":
+    """Pipelines of the sweeps and remedies, by name."""
+    from bench.blocks import Skip
+    from bench.pipelineremedies import treat
+    from bench.pipelinevalues import combinations, with_values
+
+    found: list[tuple[str, Pipeline]] = []
     skips: list[Skip] = []
     for combination in combinations(args.sweep or []):
         base = with_values(pipeline, combination)
         told = ",".join(combination)
-        trials.append(Trial.of(told or AS_IT_IS, base, compiler, args.seed))
+        found.append((told or AS_IT_IS, base))
         for spec in args.remedy or []:
             label = f"{told} {spec}".strip()
             made = treat(base, spec, setting)
             if made.pipeline is None:
                 skips.append(Skip(label, made.reason))
             else:
-                trials.append(Trial.of(label, made.pipeline, compiler, args.seed))
-    return trials, skips
+                found.append((label, made.pipeline))
+    return found, skips
