@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         from bench.planfile import read_plan
 
         options = read_plan(folder)[1] | options
-        command = options["pipeline"]["command"]
+        command = options["pipeline"].get("command", "run")
         importlib.import_module(f"bench.commands._pipeline_{command}").show(
             folder, options, args.json
         )
