@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.intervals import interval, pairs_needed
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested
-from analysis.visits import JOB, Layout, LostEventsError, Visit, events_of, pool_use, visits
+from analysis.visits import JOB, Layout, LostEventsError, events_of, pool_use, visits
 
 Line = Mapping[str, Any]
 
