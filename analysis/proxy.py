@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.intervals import interval, pairs_needed
 from analysis.stats import DEAD_BAND, Decision, decide, not_tested
-from analysis.visits import JOB, Layout, LostEventsError, Visit, events_of, pool_use, visits
+from analysis.visits import JOB, Layout, LostEventsError, events_of, pool_use, visits
 
 Line = Mapping[str, Any]
 
@@ -145,12 +145,13 @@ def setting_result(
         except LostEventsError as error:
             notes.append(str(error))
             continue
-        seen = _in_window(visits(events, layout), window_ns)
+        # What ended in the window, wherever it began: neither short nor long work is preferred.
+        ended = [v for v in visits(events, layout) if v.works and 0 < v.end <= window_ns]
         for task in dict.fromkeys(layout.tasks):
-            mine = [v for v in seen if v.task == task and v.works]
-            durations[task] += [(v.end - v.begin) * 1e-9 for v in mine if v.begin >= 0]
-            inside = sum(min(v.end, window_ns) - max(0, v.begin) for v in mine)
-            at_once[task].append(inside / window_ns)
+            seconds = [(v.end - v.begin) * 1e-9 for v in ended if v.task == task]
+            durations[task] += seconds
+            # Little's law: items through in the window, times how long each was there.
+            at_once[task].append(sum(seconds) / sample.line["window_s"])
         for pool, share in pool_use(events, layout, window_ns).items():
             used[pool].append(share)
     return SettingResult(
@@ -165,10 +166,6 @@ def setting_result(
         _against(samples, layout, baseline, dead_band),
         tuple(dict.fromkeys(notes)),
     )
-
-
-def _in_window(seen: Sequence[Visit], window_ns: float) -> list[Visit]:
-    return [v for v in seen if v.end > 0 and v.begin < window_ns]
 
 
 def _task_time(

@@ -300,6 +300,8 @@ def _goes(op: Op, tokens: dict[str, int], most: dict[str, int]) -> bool:
 
 def log_room(made: Compiled, pipeline: Pipeline, jobs: int) -> int:
     """Events to make room for where ``jobs`` come through: one actor might do all of a task."""
-    longest = max(len(actor.script) for actor in made.mix.actors)
+    # A script that varies its times holds several rounds.
+    rounds = [len(a.script) // a.script.count(a.script[0]) for a in made.mix.actors]
+    longest = max(rounds)
     items = (jobs + 2 * pipeline.in_flight + 2) * pipeline.items
     return len(made.mix.actors) * min(MOST_LOGGED, max(64, items * longest))

@@ -12,6 +12,7 @@ from bench.mixplan import MixPlanner
 from bench.pipeline import Pipeline
 from bench.pipelinemix import Compiled, Compiler, log_room
 from bench.pipelineplain import to_plain
+from bench.plan import PATIENCE
 from bench.remedyplan import Solo, alone, each_alone
 
 PIPELINE, ALONE = "pipeline", "alone"
@@ -92,11 +93,12 @@ def make(
         else:
             refused.append(Skip(trial.name, refusal.reason, refusal.remedy))
     in_flight = max(trial.pipeline.in_flight for trial in kept)
+    job_s = {trial.name: job_estimate_s(trial, compiler, planner) for trial in kept}
     settings = Settings(
         window_s=1e-3,
         warm_s=0.0,
         min_passes=jobs,
-        deadline_s=deadline_s,
+        deadline_s=max(deadline_s, PATIENCE * jobs * max(job_s.values())),
         # Filled once every job that was let in at the start is through.
         warm_passes=in_flight,
         log_events=max(log_room(t.compiled, t.pipeline, jobs + in_flight) for t in kept),
@@ -104,8 +106,7 @@ def make(
     entries: dict[str, Entry] = {}
     for trial in kept:
         entry = planner.entry(trial.compiled.mix, settings)
-        job_s = job_estimate_s(trial, compiler, planner)
-        longer = entry.estimate_s + (jobs + 1.5 * in_flight) * job_s
+        longer = entry.estimate_s + (jobs + 1.5 * in_flight) * job_s[trial.name]
         entries.setdefault(trial.mix, replace(entry, estimate_s=longer))
     blocks = [Block(PIPELINE, "settings", tuple(entries.values()), settings)]
     solos, mixes = _alone(kept, compiler, planner, costs)
@@ -121,9 +122,22 @@ def make(
         seed,
         tuple(refused),
         memory_bytes=planner.memory_bytes(blocks),
+        notes=_notes(kept),
     )
     described = [_plain(trial, solos[trial.name]) for trial in kept]
     return Made(plan, {"jobs": jobs, "settings": described}, refused)
+
+
+def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:
+    elsewhere = dict.fromkeys(
+        task.name
+        for trial in trials
+        for task in trial.pipeline.tasks
+        if task.traffic and not task.threads
+    )
+    if not elsewhere:
+        return ()
+    return (f"{', '.join(elsewhere)}: time goes by elsewhere, and traffic is not made",)
 
 
 def _alone(

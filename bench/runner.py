@@ -255,7 +255,9 @@ def time_limit_s(entry: Entry, settings: Settings) -> float:
         actor.size * (actor.threads if actor.process == "each" else 1) for actor in entry.mix.actors
     )
     setup = SETUP_S + ESTIMATES * entry.estimate_s + TOUCH_S_PER_BYTE * touched
-    return setup + settings.warm_s + settings.deadline_s
+    # Waiting for the passes of a warm-up may take as long again.
+    deadlines = 2 if settings.warm_passes else 1
+    return setup + settings.warm_s + deadlines * settings.deadline_s
 
 
 def why_invalid(mix: Mix, response: Mapping[str, Any]) -> str:

@@ -34,20 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure tasks alone and the settings, then compare with the simulation."""
-    from bench.commands import _planview
-    from bench.commands._pipeline_request import session
-    from bench.commands._pipeline_run import called
+    from bench.commands._pipeline_request import measure
 
-    sitting = session(args, "check", SAMPLES, costs=True)
-    if args.dry_run:
-        _planview.show(sitting.plan, sys.stdout, args.json, called(sitting.options))
-        return 0
-    code = sitting.run()
-    show(sitting.folder, sitting.options, args.json)
-    return code
+    return measure(args, "check", SAMPLES, show, costs=True)
 
 
-def show(folder: Path, options: Mapping[str, Any], as_json: bool) -> None:
+def show(folder: Path, options: dict[str, Any], as_json: bool) -> None:
     """Compare, write ``calibration.json``, and print the table."""
     import json
 

@@ -95,6 +95,8 @@ def notes(state: State) -> tuple[str, ...]:
     """What was rejected or left out, and why."""
     found = [drop.reason for drop in state.dropped.values()]
     found += [reason for tally in state.tallies.values() for reason in tally.reasons]
+    if any("deadline" in reason for reason in found):
+        found.append("more time: --jobs with fewer, or a longer deadline in the file")
     return tuple(dict.fromkeys(found))
 
 

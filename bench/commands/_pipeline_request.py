@@ -1,10 +1,13 @@
 """What ``bench pipeline run`` and ``check`` are asked for, and the plan that it comes to."""
 
 import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import UsageError
+from bench.units import counted
 
 if TYPE_CHECKING:
     from bench.blocks import Skip
@@ -25,10 +28,8 @@ _WITH_RESUME = {"command", "action", "act", "run", "resume", "json", "budget", "
 
 def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say which pipeline, and how it is changed."""
-    from bench.pipelinefile import DEFAULT
-
     parser.add_argument(
-        "scenario", nargs="?", metavar="SCENARIO", help=f"a TOML file, or a name ({DEFAULT})"
+        "scenario", nargs="?", metavar="SCENARIO", help="a TOML file, or a name (prover-pipeline)"
     )
     parser.add_argument(
         "--set",
@@ -64,24 +65,51 @@ def add_run_arguments(parser: argparse.ArgumentParser, samples: int) -> None:
     add_output_arguments(parser)
 
 
+def measure(
+    args: argparse.Namespace,
+    name: str,
+    samples: int,
+    show: Callable[[Path, dict[str, Any], bool], None],
+    costs: bool = False,
+) -> int:
+    """Run what the flags ask for and show it; ``costs``: tasks alone with all CPUs, too."""
+    from bench.commands import _planview
+
+    sitting = session(args, name, samples, costs)
+    if args.dry_run:
+        _planview.show(sitting.plan, sys.stdout, args.json, called(sitting.options))
+        return 0
+    code = sitting.run()
+    show(sitting.folder, sitting.options, args.json)
+    return code
+
+
+def called(options: dict[str, Any]) -> dict[str, str]:
+    """Setting of every mix: names of mixes with that many actors are not for people."""
+    return {
+        row["mix"]: f"{row['name']}: {counted(len(row['tasks']) - 1, 'actor')} for its"
+        f" {counted(len(set(row['tasks'])) - 1, 'task')}"
+        for row in options["pipeline"]["settings"]
+    }
+
+
 def session(args: argparse.Namespace, name: str, samples: int, costs: bool) -> "Session":
     """Session of the flags: new, or the one that goes on in ``--resume``."""
-    from bench.commands._session import Session, default_folder, open_session
+    from bench.cli import program_name
+    from bench.commands._session import Session, default_folder, open_session, refuse_with_resume
     from bench.units import parse_duration
 
     budget_s = parse_duration(args.budget) if args.budget else None
     if args.resume:
-        other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
-        if other:
-            raise UsageError(
-                f"{', '.join(other)}: a resumed run keeps to its plan",
-                "leave it out, or start a new run",
-            )
+        refuse_with_resume(args, _WITH_RESUME)
         found = open_session(args.resume, args.json, budget_s)
-        if "pipeline" not in found.options:
-            raise UsageError(f"{args.resume} is not a run of a pipeline")
+        begun = found.options.get("pipeline", {}).get("command")
+        if begun != name:
+            way_out = f"{program_name()} pipeline {begun} --resume {args.resume}" if begun else ""
+            raise UsageError(f"{args.resume} is not a pipeline {name}", way_out)
     else:
         made, options = plan(args, samples, costs)
+        options["pipeline"]["command"] = name
         folder = Path(args.output) if args.output else default_folder()
         found = Session(folder, made.plan, options, as_json=args.json, budget_s=budget_s)
     found.tables, found.name = False, f"pipeline {name}"

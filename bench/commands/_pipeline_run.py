@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.units import counted
-
 SUMMARY = "run a pipeline with real kernels: seconds per job, and where they go"
 EPILOG = """  {prog} pipeline run                     the prover's pipeline, scaled to this host
   {prog} pipeline run my-line.toml --set pw=4 --dry-run
@@ -28,25 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run every setting, then say what it took."""
-    from bench.commands import _planview
-    from bench.commands._pipeline_request import session
+    from bench.commands._pipeline_request import measure
 
-    sitting = session(args, "run", SAMPLES, costs=False)
-    if args.dry_run:
-        _planview.show(sitting.plan, sys.stdout, args.json, called(sitting.options))
-        return 0
-    code = sitting.run()
-    show(sitting.folder, sitting.options, args.json)
-    return code
-
-
-def called(options: dict[str, Any]) -> dict[str, str]:
-    """Setting of every mix: names of mixes with that many actors are not for people."""
-    return {
-        row["mix"]: f"{row['name']}: {counted(len(row['tasks']) - 1, 'actor')} for its"
-        f" {counted(len(set(row['tasks'])) - 1, 'task')}"
-        for row in options["pipeline"]["settings"]
-    }
+    return measure(args, "run", SAMPLES, show)
 
 
 def show(folder: Path, options: dict[str, Any], as_json: bool) -> None:

@@ -1,11 +1,12 @@
 """What ``run`` and its presets share: an output directory, a run into it, and the closing table."""
 
+import argparse
 import contextlib
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,6 +166,16 @@ def open_session(args_resume: str, as_json: bool, budget_s: float | None = None)
     folder = Path(args_resume)
     plan, options = read_plan(folder)
     return Session(folder, plan, options, resumed=True, as_json=as_json, budget_s=budget_s)
+
+
+def refuse_with_resume(args: argparse.Namespace, allowed: Collection[str]) -> None:
+    """Refuse flags of a resumed run that its plan has decided already."""
+    other = [key for key, value in vars(args).items() if value and key not in allowed]
+    if other:
+        flags = ", ".join("--" + key.replace("_", "-") for key in other)
+        raise UsageError(
+            f"{flags}: a resumed run keeps to its plan", "leave it out, or start a new run"
+        )
 
 
 def check_same_host(state: State, folder: Path, plan: Plan, facts: Any) -> None:  # noqa: ANN401 - HostFacts, imported late

@@ -30,20 +30,11 @@ def available() -> dict[str, ModuleType]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands."""
-    from bench.cli import EXIT_CODES, program_name
+    from bench.cli import add_command
 
     subparsers = parser.add_subparsers(dest="action", metavar="WHAT", required=True)
     for name, module in available().items():
-        subparser = subparsers.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.SUMMARY,
-            epilog=f"examples:\n{module.EPILOG.format(prog=program_name())}\n\n{EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_arguments(subparser)
-        subparser.set_defaults(act=module.run)
+        add_command(subparsers, name, module).set_defaults(act=module.run)
 
 
 def run(args: argparse.Namespace) -> int:

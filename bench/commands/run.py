@@ -102,15 +102,10 @@ _WITH_RESUME = {"command", "run", "resume", "json", "budget", "reserve_hugepages
 
 
 def _resumed(args: argparse.Namespace) -> "Session":
-    from bench.commands._session import open_session
+    from bench.commands._session import open_session, refuse_with_resume
     from bench.units import parse_duration
 
-    other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
-    if other:
-        flags = ", ".join("--" + key.replace("_", "-") for key in other)
-        raise UsageError(
-            f"{flags}: a resumed run keeps to its plan", "leave it out, or start a new run"
-        )
+    refuse_with_resume(args, _WITH_RESUME)
     session = open_session(
         args.resume, args.json, parse_duration(args.budget) if args.budget else None
     )

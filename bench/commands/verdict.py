@@ -32,7 +32,10 @@ def plan_kind(folder: Path) -> str:
     if not (folder / PLAN).exists():
         return ""
     plan, options = read_plan(folder)
-    return next((kind for kind in ("remedy", "corun", "attribute") if kind in options), plan.preset)
+    return next(
+        (kind for kind in ("remedy", "corun", "attribute", "pipeline") if kind in options),
+        plan.preset,
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,6 +57,15 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if kind in ("corun", "attribute"):
         importlib.import_module(f"bench.commands.{kind}").show(folder, options, args.json)
+        return 0
+    if kind == "pipeline":
+        from bench.planfile import read_plan
+
+        options = read_plan(folder)[1] | options
+        command = options["pipeline"].get("command", "run")
+        importlib.import_module(f"bench.commands._pipeline_{command}").show(
+            folder, options, args.json
+        )
         return 0
     if args.json:
         dump_json(report_data(folder, options), sys.stdout)

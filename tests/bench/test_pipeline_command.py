@@ -144,6 +144,16 @@ def test_a_resumed_run_keeps_to_its_plan(ran):
     assert "keeps to its plan" in done.stderr
 
 
+def test_a_result_is_printed_again_and_belongs_to_its_command(ran):
+    folder, report = ran
+    again = bench("verdict", "--json", str(folder))
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["settings"] == report["settings"]
+    other = bench("pipeline", "check", "--resume", str(folder))
+    assert other.returncode == 2
+    assert f"pipeline run --resume {folder}" in other.stderr
+
+
 def test_a_dry_run_names_settings_not_mixes(line):
     done = bench("pipeline", "run", str(line), "--sweep", "pw=1..2", "--dry-run")
     assert done.returncode == 0
@@ -190,3 +200,37 @@ def test_a_check_compares_and_keeps_the_error(line, tmp_path):
     assert math.isfinite(found.median_error)
     assert f"{found.median_error:.1%}" in done.stdout
     assert found.costs["mv"].pass_s > 0
+
+
+@pytest.mark.hw
+@pytest.mark.slow
+def test_locks_joins_and_channels_take_the_time_that_the_simulation_says(tmp_path):
+    """Tasks that only rest: whatever is wrong then is wrong with the pools or the order."""
+    rest = '[[task]]\nname = "{}"\nthreads = 0\nseconds = "{}"\nafter = {}\ntakes = {}\nputs = {}\n'
+    tasks = [
+        ("synth", "60ms", [], ["pw"], []),
+        ("send", "", ["synth"], ["room"], ["pw"]),
+        ("pickup", "", ["send"], ["gw"], ["room"]),
+        ("prep", "17ms", ["pickup"], [], []),
+        ("ntt", "7ms", ["pickup"], ["gpu"], []),
+        ("batch", "11ms", ["ntt", "prep"], [], ["gpu"]),
+        ("b_g2", "17ms", ["prep"], [], []),
+        ("done", "", ["batch", "b_g2"], [], ["gw"]),
+    ]
+    path = tmp_path / "rests.toml"
+    pools = "".join(
+        f'[[pool]]\nname = "{name}"\ntokens = {n}\n'
+        for name, n in (("pw", 3), ("room", 1), ("gw", 2), ("gpu", 1))
+    )
+    told = "".join(rest.format(*task) for task in tasks).replace('seconds = ""\n', "")
+    path.write_text("items = 4\nin_flight = 3\n" + pools + told)
+    out = tmp_path / "out"
+    done = bench(
+        *("pipeline", "check", str(path), "--sweep", "pw=1,2,4", "--sweep", "gw=1,2"),
+        *("--samples", "2", "-o", str(out)),
+    )
+    assert done.returncode == 0, done.stderr
+    found = calibration.read(out)
+    assert len(found.errors) == 6
+    assert found.median_error < 0.03
+    assert found.worst_error < 0.10

@@ -1,6 +1,8 @@
 """Pipeline files: faults at once, threads and tokens for a host, and those of the package."""
 
+import re
 import tomllib
+from pathlib import Path
 
 import pytest
 from hosttrees import NAMES, expand
@@ -15,6 +17,7 @@ from bench.resources import read_resources
 from bench.scenariofile import scenario_names
 from bench.sizes import Probe
 
+ROOT = Path(__file__).parents[2]
 LINE = """
 items = 4
 in_flight = 3
@@ -155,6 +158,17 @@ def test_mixes_and_pipelines_are_told_apart():
     with pytest.raises(UsageError) as caught:
         load("no-such-thing", native)
     assert DEFAULT in caught.value.remedy
+
+
+def test_the_example_of_the_documentation_runs():
+    text = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    example = re.search(r"```toml\n(.*?)```", text, re.S)[1]
+    read = validate(tomllib.loads(example), "example", native)
+    line = resolve(read, "example", native, cpus(4), Probe())
+    made = Compiler(native, cpus(4), Probe()).mix(line)
+    assert made.tasks.count("build") == 2
+    for key in ("takes", "jitter", "whole", "in_flight", "dead_band"):
+        assert f"`{key}`" in text
 
 
 @pytest.mark.parametrize("name", scenario_names("task"))

@@ -163,7 +163,11 @@ def test_no_task_may_take_the_name_of_what_counts_jobs():
 def test_the_log_has_room_for_all_that_one_actor_might_do():
     made = compiled()
     longest = max(len(actor.script) for actor in made.mix.actors)
-    assert log_room(made, LINE, 10) >= len(made.mix.actors) * 10 * LINE.items * longest
+    room = log_room(made, LINE, 10)
+    assert room >= len(made.mix.actors) * 10 * LINE.items * longest
+    varied = replace(LINE.tasks[2], jitter=0.1)
+    line = replace(LINE, tasks=(*LINE.tasks[:2], varied, *LINE.tasks[3:]))
+    assert log_room(compiled(line), line, 10) == room
 
 
 def test_a_pipeline_comes_back_from_its_plain_form():
