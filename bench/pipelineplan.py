@@ -150,7 +150,8 @@ def _alone(
         made = solos[trial.name] = Solo(Plan("", (), 0, 0))
         actors = list(trial.actors(compiler).values())
         if costs:
-            found = each_alone(made, actors, planner, pinned=False) if actors else []
+            pair = each_alone(made, actors, planner, pinned=False) if actors else ([], [])
+            found = [*pair[0], *pair[1]]
         else:
             found = [alone(actor, pin=actor.pin) for actor in actors]
             made.own = [mix_name(mix) for mix in found]

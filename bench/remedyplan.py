@@ -73,7 +73,10 @@ def solo(
 ) -> Solo:
     """Plan the baseline and every actor alone, most important first, as far as time goes."""
     made = Solo(Plan("remedy", (), 0, seed))
-    mixes = [scenario.mix, *each_alone(made, scenario.mix.actors, planner)]
+    # What every prediction needs goes before what refines it: the budget cuts from the end.
+    owns, scaled = each_alone(made, scenario.mix.actors, planner)
+    needed = {mix_name(mix) for mix in (scenario.mix, *owns)}
+    mixes = [scenario.mix, *owns, *scaled]
     for name, outcome in treated.items():
         for i, before in enumerate(scenario.mix.actors):
             after = outcome.mix.actors[i] if outcome.mix else before
@@ -85,7 +88,7 @@ def solo(
     block, skips = planner.block(SOLO, "alone", mixes, settings)
     if block is None:
         raise UsageError(f"the scenario cannot be run here: {skips[0].reason}", skips[0].remedy)
-    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=2 + len(made.own))
+    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=len(needed))
     made.plan = Plan(
         "remedy", (block,), SOLO_ROUNDS, seed, memory_bytes=planner.memory_bytes([block])
     )
@@ -94,17 +97,20 @@ def solo(
 
 def each_alone(
     made: Solo, actors: Sequence[Actor], planner: MixPlanner, pinned: bool = True
-) -> list[Mix]:
+) -> tuple[list[Mix], list[Mix]]:
     """Mixes that tell what every actor does with the host to itself; ``made`` has their names.
 
-    ``pinned``: its threads, whatever the actor says; else as it says.
+    First those that nothing can be said without: what memory gives, and every actor with its own
+    threads; then every actor with one thread and with all CPUs. ``pinned``: its threads, whatever
+    the actor says; else as it says.
     """
-    mixes: list[Mix] = []
+    owns: list[Mix] = []
+    scaled: list[Mix] = []
     cpus = made.cpus = planner.resources.threads
     streamer = _streamer(planner, cpus)
     if streamer is not None:
         made.streamer = mix_name(streamer)
-        mixes.append(streamer)
+        owns.append(streamer)
     for actor in actors:
         has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
         pin = "compact" if pinned else actor.pin
@@ -113,8 +119,9 @@ def each_alone(
         made.own.append(mix_name(own))
         made.one.append(mix_name(one))
         made.all.append(mix_name(every))
-        mixes += [own, one, every]
-    return mixes
+        owns.append(own)
+        scaled += [one, every]
+    return owns, scaled
 
 
 def _streamer(planner: MixPlanner, cpus: int) -> Mix | None:
