@@ -74,6 +74,7 @@ def solo(
     """Plan the baseline and every actor alone, most important first, as far as time goes."""
     made = Solo(Plan("remedy", (), 0, seed))
     mixes = [scenario.mix, *each_alone(made, scenario.mix.actors, planner)]
+    needed = {mix_name(scenario.mix), made.streamer, *made.own}
     for name, outcome in treated.items():
         for i, before in enumerate(scenario.mix.actors):
             after = outcome.mix.actors[i] if outcome.mix else before
@@ -85,7 +86,7 @@ def solo(
     block, skips = planner.block(SOLO, "alone", mixes, settings)
     if block is None:
         raise UsageError(f"the scenario cannot be run here: {skips[0].reason}", skips[0].remedy)
-    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=2 + len(made.own))
+    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=len(needed))
     made.plan = Plan(
         "remedy", (block,), SOLO_ROUNDS, seed, memory_bytes=planner.memory_bytes([block])
     )
@@ -105,6 +106,8 @@ def each_alone(
     if streamer is not None:
         made.streamer = mix_name(streamer)
         mixes.append(streamer)
+    # What every prediction needs goes before what refines it: a budget cuts from the end.
+    scaled: list[Mix] = []
     for actor in actors:
         has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
         pin = "compact" if pinned else actor.pin
@@ -113,7 +116,9 @@ def each_alone(
         made.own.append(mix_name(own))
         made.one.append(mix_name(one))
         made.all.append(mix_name(every))
-        mixes += [own, one, every]
+        mixes.append(own)
+        scaled += [one, every]
+    mixes += scaled
     return mixes
 
 
