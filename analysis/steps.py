@@ -208,9 +208,9 @@ def play(plant: Plant, jobs: int, work: Sequence[Sequence[float]], record: bool)
             speeds = state.speeds
             changed = False
         then, reached = ends[0][0] if ends else math.inf, -1
-        for g in groups:
-            if counts[g] and speeds[g] > 0:
-                end = now + (at[g][0][0] - clocks[g]) / speeds[g]
+        for g, first in enumerate(at):
+            if first and speeds[g] > 0:
+                end = now + (first[0][0] - clocks[g]) / speeds[g]
                 if end < then:
                     then, reached = end, g
         if then == math.inf:
@@ -225,13 +225,13 @@ def play(plant: Plant, jobs: int, work: Sequence[Sequence[float]], record: bool)
             todo.append((uid, pos + 1))
             if record:
                 events.append(_event(plant, uid, began, now))
-        for g in groups:
-            if not counts[g]:
+        for g, first in enumerate(at):
+            if not first:
                 continue
-            clocks[g] = at[g][0][0] if g == reached else clocks[g] + speeds[g] * step
+            clocks[g] = first[0][0] if g == reached else clocks[g] + speeds[g] * step
             due = clocks[g] * (1 + SAME)
-            while at[g] and at[g][0][0] <= due:
-                _, _, uid, pos, began = heappop(at[g])
+            while first and first[0][0] <= due:
+                _, _, uid, pos, began = heappop(first)
                 durations[uid % n_tasks].append(now - began)
                 todo.append((uid, pos + 1))
                 counts[g] -= 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.errors import UsageError
 from bench.mix import Actor
-from bench.pipeline import Pipeline
+from bench.pipeline import Pipeline, Task
 
 if TYPE_CHECKING:
     from analysis.calibration import Calibration
@@ -37,7 +37,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--interrupts",
         action="append",
         metavar="TASK=SHARE",
-        help="of everybody else's time that each item at a task takes: releases of memory",
+        help="of everybody else's time that each item at a task takes, as releases of memory do;"
+        " or the output directory of `attribute` with such an aggressor",
     )
     parser.add_argument(
         "--crosstalk",
@@ -143,6 +144,20 @@ class Model:
             events=events,
         )
 
+    def document(self, **more: object) -> dict[str, Any]:
+        """One JSON document on this model."""
+        from bench.schema import SCHEMA
+
+        return {
+            "schema": SCHEMA,
+            "pipeline": self.pipeline.name,
+            "jobs": self.jobs,
+            "cpus": self.cpus,
+            "error": self.error,
+            "error_from": self.error_from,
+            **more,
+        }
+
     def _crowding(self, k: int) -> float:
         return 1 / (1 + self.crosstalk * k * (k - 1))
 
@@ -220,5 +235,22 @@ def _interrupts(texts: list[str], pipeline: Pipeline) -> dict[str, float]:
     found = {}
     for text in texts:
         name, value = parse_setting(text)
-        found[pipeline.task(name).name] = parse_share(value)
+        task = pipeline.task(name)
+        found[task.name] = _lost(value, task) if Path(value).is_dir() else parse_share(value)
     return found
+
+
+def _lost(folder: str, task: Task) -> float:
+    """Share of a warm reader's time that an aggressor's interrupts took; 0: not resolved."""
+    from analysis.attribution import build
+
+    report = build(folder)
+    if task.actor is not None and not report.aggressor.startswith(task.actor.kernel):
+        raise UsageError(
+            f"{folder} is about {report.aggressor}; {task.name} runs {task.actor.kernel}",
+            f"attribute VICTIM {task.actor.kernel} -o DIR",
+        )
+    for contrast in report.contrasts:
+        if contrast.name == "shootdown":
+            return max(0.0, 1 - 1 / contrast.ratio) if contrast.resolved else 0.0
+    raise UsageError(f"{folder} has no shootdown contrast", "let it finish with --resume")

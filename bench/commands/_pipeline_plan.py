@@ -19,7 +19,6 @@ EPILOG = """  {prog} pipeline plan prover-published --cpus 192
   {prog} pipeline plan my-line.toml --calibration CHECKED --sweep pw=2,4 --remedy mutex:mv,prep"""
 
 INTERLOCKS = ("mutex", "sem:2", "yield", "pause", "pool")
-AS_IT_IS = "as it is"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,23 +106,14 @@ def interlocks(known: "Model", left_out: list[str]) -> "Iterator[tuple[str, Pipe
 def _dump(base: "Simulated", ranked: "list[Ranked]", left_out: list[str], known: "Model") -> None:
     from analysis.report import plain
     from bench.commands._session import dump_json
-    from bench.schema import SCHEMA
 
-    dump_json(
-        {
-            "schema": SCHEMA,
-            "pipeline": known.pipeline.name,
-            "jobs": known.jobs,
-            "cpus": known.cpus,
-            "error": known.error,
-            "error_from": known.error_from,
-            "seconds_per_job": base.seconds_per_job,
-            "binding": plain(base.binding),
-            "ranked": plain(ranked),
-            "left_out": left_out,
-        },
-        sys.stdout,
+    document = known.document(
+        seconds_per_job=base.seconds_per_job,
+        binding=plain(base.binding),
+        ranked=plain(ranked),
+        left_out=left_out,
     )
+    dump_json(document, sys.stdout)
 
 
 def _show(base: "Simulated", ranked: "list[Ranked]", left_out: list[str], known: "Model") -> None:

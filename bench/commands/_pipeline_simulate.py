@@ -72,21 +72,10 @@ def _dump(
     results: "list[tuple[str, Pipeline, Simulated]]", skips: "list[Skip]", known: "Model"
 ) -> None:
     from bench.commands._session import dump_json
-    from bench.schema import SCHEMA
 
-    dump_json(
-        {
-            "schema": SCHEMA,
-            "pipeline": known.pipeline.name,
-            "jobs": known.jobs,
-            "cpus": known.cpus,
-            "error": known.error,
-            "error_from": known.error_from,
-            "settings": [{"setting": name, **plain(result)} for name, _, result in results],
-            "left_out": [{"setting": skip.what, "reason": skip.reason} for skip in skips],
-        },
-        sys.stdout,
-    )
+    settings = [{"setting": name, **plain(result)} for name, _, result in results]
+    left_out = [{"setting": skip.what, "reason": skip.reason} for skip in skips]
+    dump_json(known.document(settings=settings, left_out=left_out), sys.stdout)
 
 
 def _show(

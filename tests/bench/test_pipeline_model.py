@@ -149,6 +149,31 @@ def test_costs_are_of_the_same_work_and_follow_the_threads():
         known.of(line(policy="thp"))
 
 
+def test_what_interrupts_take_is_read_from_an_attribution(tmp_path, monkeypatch):
+    from analysis import attribution
+    from analysis.verdict import Contrast
+    from bench.commands._pipeline_model import _interrupts
+
+    report = attribution.AttributionReport(str(tmp_path), "done", "scan", "storm", 6)
+    monkeypatch.setattr(attribution, "build", lambda folder: report)
+    line = Pipeline(
+        "p",
+        (
+            Task("free", Actor("storm", "v", "base", 1, 0)),
+            Task("read", Actor("scan", "v", "base", 1, 0)),
+        ),
+    )
+    with pytest.raises(UsageError, match="no shootdown contrast"):
+        _interrupts([f"free={tmp_path}"], line)
+    report.contrasts.append(Contrast("shootdown", "with", "without", 1.25, 1.2, 1.3))
+    assert _interrupts([f"free={tmp_path}"], line) == pytest.approx({"free": 0.2})
+    report.contrasts[0] = Contrast("shootdown", "with", "without", 1.25, 0.9, 1.6)
+    assert _interrupts([f"free={tmp_path}"], line) == {"free": 0.0}
+    with pytest.raises(UsageError, match="read runs scan"):
+        _interrupts([f"read={tmp_path}"], line)
+    assert _interrupts(["free=3%"], line) == pytest.approx({"free": 0.03})
+
+
 @pytest.mark.parametrize(
     ("gain", "says"),
     [(0.2, "faster"), (-0.2, "slower"), (0.05, "no claim"), (0.0, "nothing"), (1e-5, "nothing")],
