@@ -74,7 +74,7 @@ def solo(
     """Plan the baseline and every actor alone, most important first, as far as time goes."""
     made = Solo(Plan("remedy", (), 0, seed))
     mixes = [scenario.mix, *each_alone(made, scenario.mix.actors, planner)]
-    needed = {mix_name(scenario.mix), made.streamer, *made.own}
+    needed = {mix_name(scenario.mix), made.streamer, *made.own} - {""}
     for name, outcome in treated.items():
         for i, before in enumerate(scenario.mix.actors):
             after = outcome.mix.actors[i] if outcome.mix else before
