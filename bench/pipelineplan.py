@@ -150,8 +150,7 @@ def _alone(
         made = solos[trial.name] = Solo(Plan("", (), 0, 0))
         actors = list(trial.actors(compiler).values())
         if costs:
-            pair = each_alone(made, actors, planner, pinned=False) if actors else ([], [])
-            found = [*pair[0], *pair[1]]
+            found = each_alone(made, actors, planner, pinned=False) if actors else []
         else:
             found = [alone(actor, pin=actor.pin) for actor in actors]
             made.own = [mix_name(mix) for mix in found]

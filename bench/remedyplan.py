@@ -73,10 +73,8 @@ def solo(
 ) -> Solo:
     """Plan the baseline and every actor alone, most important first, as far as time goes."""
     made = Solo(Plan("remedy", (), 0, seed))
-    # What every prediction needs goes before what refines it: the budget cuts from the end.
-    owns, scaled = each_alone(made, scenario.mix.actors, planner)
-    needed = {mix_name(mix) for mix in (scenario.mix, *owns)}
-    mixes = [scenario.mix, *owns, *scaled]
+    mixes = [scenario.mix, *each_alone(made, scenario.mix.actors, planner)]
+    needed = {mix_name(scenario.mix), made.streamer, *made.own} - {""}
     for name, outcome in treated.items():
         for i, before in enumerate(scenario.mix.actors):
             after = outcome.mix.actors[i] if outcome.mix else before
@@ -97,20 +95,19 @@ def solo(
 
 def each_alone(
     made: Solo, actors: Sequence[Actor], planner: MixPlanner, pinned: bool = True
-) -> tuple[list[Mix], list[Mix]]:
+) -> list[Mix]:
     """Mixes that tell what every actor does with the host to itself; ``made`` has their names.
 
-    First those that nothing can be said without: what memory gives, and every actor with its own
-    threads; then every actor with one thread and with all CPUs. ``pinned``: its threads, whatever
-    the actor says; else as it says.
+    ``pinned``: its threads, whatever the actor says; else as it says.
     """
-    owns: list[Mix] = []
-    scaled: list[Mix] = []
+    mixes: list[Mix] = []
     cpus = made.cpus = planner.resources.threads
     streamer = _streamer(planner, cpus)
     if streamer is not None:
         made.streamer = mix_name(streamer)
-        owns.append(streamer)
+        mixes.append(streamer)
+    # What every prediction needs goes before what refines it: a budget cuts from the end.
+    scaled: list[Mix] = []
     for actor in actors:
         has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
         pin = "compact" if pinned else actor.pin
@@ -119,9 +116,10 @@ def each_alone(
         made.own.append(mix_name(own))
         made.one.append(mix_name(one))
         made.all.append(mix_name(every))
-        owns.append(own)
+        mixes.append(own)
         scaled += [one, every]
-    return owns, scaled
+    mixes += scaled
+    return mixes
 
 
 def _streamer(planner: MixPlanner, cpus: int) -> Mix | None:
