@@ -131,10 +131,9 @@ class TestFairPools:
         return [n / sum(passes) for n in passes]
 
     def test_a_fair_pool_serves_in_the_order_of_arrival(self):
-        assert min(self.shares(True, (0, 0, 0))) > 0.25
+        assert min(self.shares(True, (0, 0, 0))) > 0.2
 
     def test_a_higher_priority_goes_first(self):
-        # Two of the higher priority keep each other waiting: the lower one never has its turn.
-        first, second, last = self.shares(True, (1, 1, 0))
-        assert min(first, second) > 0.3
-        assert last < 0.2
+        # Of several that are before it one always waits, unless the host keeps all from running.
+        *before, last = self.shares(True, (1, 1, 1, 1, 0))
+        assert last < min(before) / 2
