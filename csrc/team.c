@@ -251,9 +251,13 @@ static bool sweep(ps_worker *worker)
 static void count_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
 {
     uint64_t open = atomic_load_explicit(&worker->control->open_ns, memory_order_acquire);
+    uint32_t owed = worker->mix->warm_passes;
     if (!open && worker->counting && worker->mix->actors[worker->actor].measured &&
-        worker->warmed < worker->mix->warm_passes && ++worker->warmed == worker->mix->warm_passes)
-        atomic_fetch_sub_explicit(&worker->control->cold, 1, memory_order_relaxed);
+        worker->warmed < owed) {
+        worker->warmed++;
+        if (worker->warmed == owed)
+            atomic_fetch_sub_explicit(&worker->control->cold, 1, memory_order_relaxed);
+    }
     if (start_ns >= open && ps_in_window(worker, end_ns))
         worker->result->passes++;
 }

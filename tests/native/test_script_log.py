@@ -119,21 +119,39 @@ class TestWarmUp:
 class TestFairPools:
     """Holders that put a token back and take it again at once, and others that wait for it."""
 
-    def shares(self, fair, priorities):
+    MARGIN_NS = 1_000_000  # a thread may be held up between asking and queueing
+
+    def overtaken(self, priorities):
+        """Share of the takes that went through while somebody waited who had to come before."""
         actors = tuple(
             replace(STEP, priority=p, script=parse_script("take(lock).pass.put(lock)"))
             for p in priorities
         )
-        mix = Mix(actors, (Pool("lock", 1, fair=fair),))
-        settings = native.RunSettings(window_s=0.05, warm_s=0.01, min_passes=0)
-        raw = native.run(mix, settings)
-        passes = [raw.actors[i].passes for i in range(len(actors))]
-        return [n / sum(passes) for n in passes]
+        raw = native.run(
+            Mix(actors, (Pool("lock", 1, fair=True),)),
+            replace(SHORT, window_s=0.1, warm_passes=0, min_passes=0),
+        )
+        takes = [e for e in raw.events if e.op == 0]
+        wrong = [
+            take
+            for take in takes
+            if any(
+                other.start_ns + self.MARGIN_NS < take.end_ns
+                and take.end_ns + self.MARGIN_NS < other.end_ns
+                and (
+                    priorities[other.actor] > priorities[take.actor]
+                    or (
+                        priorities[other.actor] == priorities[take.actor]
+                        and other.start_ns + self.MARGIN_NS < take.start_ns
+                    )
+                )
+                for other in takes
+            )
+        ]
+        return len(wrong) / len(takes)
 
     def test_a_fair_pool_serves_in_the_order_of_arrival(self):
-        assert min(self.shares(True, (0, 0, 0))) > 0.2
+        assert self.overtaken((0,) * 8) < 0.05
 
     def test_a_higher_priority_goes_first(self):
-        # Of several that are before it one always waits, unless the host keeps all from running.
-        *before, last = self.shares(True, (1, 1, 1, 1, 0))
-        assert last < min(before) / 2
+        assert self.overtaken((1, 1, 1, 1, 0, 0, 0, 0)) < 0.05
