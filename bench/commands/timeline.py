@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from analysis.timeline.summary import TimelineReport
+    from analysis.timeline.tables import Section
 
 SUMMARY = "overlap, gaps and throughput of a pipeline, from its log"
 EPILOG = """  {prog} timeline prover.log                 tables
@@ -21,6 +22,8 @@ EPILOG = """  {prog} timeline prover.log                 tables
 records: TIMELINE,<ms>,<EVENT>,<job>,<key=value,...> anywhere in a line, between other lines.
 Events: SYNTH_START/END, CHAN_SEND or GPU_QUEUE, GPU_PICKUP, GPU_START/END with partition= and
 worker=; TASK_START/END with task=, worker= and item=. How to read it: docs/timeline.md"""
+ROOM = 16
+"""Columns for text that may be broken."""
 FORMATS = (".html", ".md", ".json", ".png")
 
 
@@ -97,13 +100,26 @@ def _show(report: "TimelineReport") -> None:
     console = make_console(sys.stdout)
     for section in report_sections(report):
         if section.rows:
+            # A table that does not fit is printed wide: a number must not lose its digits.
+            width = console.width
+            console.width = max(width, _least_width(section))
             table(console, section.title, section.columns, section.rows)
+            console.width = width
             for line in section.lines:
                 console.print(f"  {line}", markup=False)
         elif section.lines:
             print_list(console, section.title, section.lines)
         else:
             console.print(section.title, style="bold", markup=False, soft_wrap=True)
+
+
+def _least_width(section: "Section") -> int:
+    """Columns it takes; text that may be broken is given some room."""
+    widths = []
+    for name, *cells in zip(section.columns, *section.rows, strict=True):
+        longest = max(map(len, (name.lstrip("<|"), *cells)))
+        widths.append(min(longest, ROOM) if name.startswith("<") else longest)
+    return sum(widths) + 2 * len(widths) + 2
 
 
 def _write(report: "TimelineReport", path: Path) -> None:
