@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 from analysis.timeline.effects import Effect
 from analysis.timeline.littles_law import Stated
@@ -287,57 +286,6 @@ def stated_section(stated: Stated) -> Section:
     lines += [f"agrees: {text}" for text in stated.agreed]
     lines += [f"open: {text}" for text in stated.unknown]
     return Section("stated figures", lines=lines)
-
-
-# ---- pages ---------------------------------------------------------------------------------------
-
-
-def report_html(report: TimelineReport) -> str:
-    """Body of a page, or of a notebook cell."""
-    return "".join(map(_html, report_sections(report)))
-
-
-def run_html(run: RunSummary) -> str:
-    """The same for one run."""
-    return "".join(map(_html, run_sections(run)))
-
-
-def report_markdown(report: TimelineReport) -> str:
-    """Markdown, for a pull request or a note."""
-    return "\n".join(map(_markdown, report_sections(report)))
-
-
-def _html(section: Section) -> str:
-    head = "".join(f"<th>{escape(name.lstrip('|<'))}</th>" for name in section.columns)
-    sides = ["left" if name.startswith(("|", "<")) else "right" for name in section.columns]
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="text-align:{side}">{escape(cell)}</td>'
-            for side, cell in zip(sides, row, strict=True)
-        )
-        + "</tr>"
-        for row in section.rows
-    )
-    table = f"<table><tr>{head}</tr>{body}</table>" if section.rows else ""
-    lines = "".join(f"<p>{escape(line)}</p>" for line in section.lines)
-    return f"<h3>{escape(section.title)}</h3>{table}{lines}"
-
-
-def _markdown(section: Section) -> str:
-    made = [f"### {_cell(section.title)}", ""]
-    if section.rows:
-        sides = ("---" if name.startswith(("|", "<")) else "--:" for name in section.columns)
-        made.append("| " + " | ".join(_cell(name.lstrip("|<")) for name in section.columns) + " |")
-        made.append("|" + "|".join(sides) + "|")
-        made += ["| " + " | ".join(map(_cell, row)) + " |" for row in section.rows]
-        made.append("")
-    made += [f"- {_cell(line)}" for line in section.lines]
-    return "\n".join(made) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 # ---- numbers -------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from analysis.timeline.tables import Section
 
 SUMMARY = "overlap, gaps and throughput of a pipeline, from its log"
-EPILOG = """  {prog} timeline prover.log                 tables
-  {prog} timeline prover.log -o report.html  a page with pictures; or .md, .png, .json
+EPILOG = """  {prog} timeline prover.log                   tables
+  {prog} timeline prover.log -o report.html    a page with pictures; or .md, .png, .json
   docker logs prover 2>&1 | {prog} timeline -
   {prog} timeline one.log.gz two.log.gz --json
   {prog} timeline prover.log --stated synth=54s,pw=10,s_per_proof=37
-                                             can these figures all be means?
+                                               can these figures all be means?
   {prog} timeline --stated synth=54s,pw=10,s_per_proof=37,items=10
-                                             without a log
+                                               without a log
 
 records: TIMELINE,<ms>,<EVENT>,<job>,<key=value,...> anywhere in a line, between other lines.
 Events: SYNTH_START/END, CHAN_SEND or GPU_QUEUE, GPU_PICKUP, GPU_START/END with partition= and
@@ -137,8 +137,7 @@ def _write(report: "TimelineReport", path: Path) -> None:
 
 
 def _text(report: "TimelineReport", suffix: str) -> str:
-    from analysis.timeline.page import page
-    from analysis.timeline.tables import report_markdown
+    from analysis.timeline.page import page, report_markdown
 
     if suffix == ".json":
         return report.json()
