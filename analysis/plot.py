@@ -6,6 +6,7 @@ and line, so that a plot can be read in print and whatever colours a reader sees
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
@@ -235,7 +236,7 @@ def plot_interference(
             "nothing was measured beside anything", "sweep with beside: docs/sweeps.md"
         )
     shared = Counter(s.beside for s in found)
-    if max(shared.values()) > 1:
+    if max(shared.values()) > 1:  # a neighbour of one victim alone makes no matrix
         found = [s for s in found if shared[s.beside] > 1]
     axes = new_axes(ax)
     victims = sorted({_victim(s) for s in found})
@@ -250,7 +251,7 @@ def plot_interference(
         dark = (s.ratio - bottom) / (top - bottom) > 0.5
         text = f"{s.ratio:.2f}" + ("" if s.resolved else "?")
         axes.text(*at, text, ha="center", va="center", color="white" if dark else "black")
-    names = [n.replace(" ", "\n", 1) for n in neighbours]
+    names = [re.sub(r" |(?=\[)|(?<=,)", "\n", n, count=2) for n in neighbours]
     axes.set_xticks(range(len(neighbours)), names, fontsize="small")
     axes.set_yticks(range(len(victims)), victims, fontsize="small")
     axes.set_xlabel("beside")
@@ -323,7 +324,7 @@ def _slowdowns(data: Any) -> list[Slowdown]:  # noqa: ANN401 - slowdowns, rows o
 
 
 def _victim(s: Slowdown) -> str:
-    return f"{s.victim}\n{format_size(s.size)} {s.pages}"
+    return f"{s.victim}\n{format_size(s.size)} {s.pages}" if s.size else s.victim
 
 
 def _of_label(curves: list[MeasuredCurve], label: str | None, what: str) -> list[MeasuredCurve]:

@@ -7,8 +7,9 @@ block once, in an order shuffled anew. Ratios are formed inside a block only.
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from bench.mix import Mix, mix_name
+from bench.mix import Actor, Mix, mix_name
 
 Placement = tuple[tuple[int, ...], ...]
 """CPUs of every thread, an inner tuple an actor; -1 is not pinned."""
@@ -24,6 +25,15 @@ class Settings:
     deadline_s: float = 30.0
     """From the opening of the window; a sample that needs longer is invalid."""
     check: bool = True
+    warm_passes: int = 0
+    """Of every measured actor, before the window opens."""
+    log_events: int = 0
+    """Operations of scripts that are noted with their times; 0: none."""
+
+    def plain(self) -> dict[str, Any]:
+        """For files: what is not used is left out, so that plans made before it was there stay."""
+        young = {"warm_passes": 0, "log_events": 0}
+        return {key: v for key, v in asdict(self).items() if v or key not in young}
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,30 @@ class Entry:
     """NUMA node of every thread where the mix spans several; else nothing is bound."""
     estimate_s: float = 0.0
     """Expected time of one sample, worker start to end."""
+
+    @property
+    def name(self) -> str:
+        """What a journal calls it."""
+        return mix_name(self.mix)
+
+
+BASELINE = "baseline"
+"""A user's command as it is."""
+_STAND_IN = Mix((Actor("sleep", "scalar", "base", 1, 0),))
+
+
+@dataclass(frozen=True)
+class CommandEntry(Entry):
+    """A user's command under one remedy. Its mix is a stand-in that nobody runs."""
+
+    mix: Mix = _STAND_IN
+    cpus: Placement = ()
+    remedy: str = BASELINE
+
+    @property
+    def name(self) -> str:
+        """What a journal calls it: a command has no other name in its own run."""
+        return self.remedy
 
 
 @dataclass(frozen=True)
@@ -86,8 +120,8 @@ class Plan:
     def digest(self) -> str:
         """Identity of the plan: what is measured and how, not what it is expected to take."""
         content = [self.rounds, self.seed] + [
-            [block.id, asdict(block.settings)]
-            + [[mix_name(entry.mix), entry.cpus, entry.nodes] for entry in block.entries]
+            [block.id, block.settings.plain()]
+            + [[entry.name, entry.cpus, entry.nodes] for entry in block.entries]
             for block in self.blocks
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

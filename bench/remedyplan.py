@@ -10,7 +10,7 @@ from bench.mix import Actor, Mix, mix_name
 from bench.mixplan import MixPlanner
 from bench.remedies import Choices, Setting, Treated, pairs, singles, treat
 from bench.scenario import Scenario
-from bench.spinners import spinning
+from bench.spinners import KERNEL, plain, spinning
 
 SOLO_ROUNDS = 3
 PILOT_ROUNDS = 6
@@ -24,7 +24,7 @@ PAIRS_SHARE = 0.12
 SOLO, PILOT, PAIRS, VERDICT, SPIN = "alone", "pilot", "pairs", "verdict", "spin"
 
 
-def alone(actor: Actor, threads: int | None = None) -> Mix:
+def alone(actor: Actor, threads: int | None = None, pin: str = "compact") -> Mix:
     """An actor with the host to itself, pass after pass."""
     return Mix(
         (
@@ -37,7 +37,7 @@ def alone(actor: Actor, threads: int | None = None) -> Mix:
                 courtesy="proceed",
                 process="each" if actor.process == "each" else "",
                 weight=1.0,
-                pin="compact",
+                pin=pin,
             ),
         )
     )
@@ -55,6 +55,8 @@ class Solo:
     """Remedy -> position (text, as TOML keys are) -> mix."""
     streamer: str = ""
     """All CPUs reading memory."""
+    spin: str = ""
+    """A spinner, whose rate the others are given."""
     cpus: int = 1
 
     def plain(self) -> dict[str, Any]:
@@ -73,26 +75,12 @@ def solo(
 ) -> Solo:
     """Plan the baseline and every actor alone, most important first, as far as time goes."""
     made = Solo(Plan("remedy", (), 0, seed))
-    cpus = made.cpus = planner.resources.threads
     mixes = [scenario.mix]
-    streamer = _streamer(planner, cpus)
-    if streamer is not None:
-        made.streamer = mix_name(streamer)
-        mixes.append(streamer)
-    # What every prediction needs goes before what refines it: the budget cuts from the end.
-    owns: list[Mix] = []
-    scaled: list[Mix] = []
-    for actor in scenario.mix.actors:
-        has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
-        own, one = alone(actor), alone(actor, 1)
-        every = alone(actor, cpus) if has_memory else own
-        made.own.append(mix_name(own))
-        made.one.append(mix_name(one))
-        made.all.append(mix_name(every))
-        owns.append(own)
-        scaled += [one, every]
-    needed = {mix_name(mix) for mix in (*mixes, *owns)}
-    mixes += [*owns, *scaled]
+    if KERNEL in planner.registry.kernels():
+        mixes.append(Mix((plain(planner.registry),)))
+        made.spin = mix_name(mixes[-1])
+    mixes += each_alone(made, scenario.mix.actors, planner)
+    needed = {mix_name(scenario.mix), made.spin, made.streamer, *made.own} - {""}
     for name, outcome in treated.items():
         for i, before in enumerate(scenario.mix.actors):
             after = outcome.mix.actors[i] if outcome.mix else before
@@ -109,6 +97,35 @@ def solo(
         "remedy", (block,), SOLO_ROUNDS, seed, memory_bytes=planner.memory_bytes([block])
     )
     return made
+
+
+def each_alone(
+    made: Solo, actors: Sequence[Actor], planner: MixPlanner, pinned: bool = True
+) -> list[Mix]:
+    """Mixes that tell what every actor does with the host to itself; ``made`` has their names.
+
+    ``pinned``: its threads, whatever the actor says; else as it says.
+    """
+    mixes: list[Mix] = []
+    cpus = made.cpus = planner.resources.threads
+    streamer = _streamer(planner, cpus)
+    if streamer is not None:
+        made.streamer = mix_name(streamer)
+        mixes.append(streamer)
+    # What every prediction needs goes before what refines it: a budget cuts from the end.
+    scaled: list[Mix] = []
+    for actor in actors:
+        has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
+        pin = "compact" if pinned else actor.pin
+        own, one = alone(actor, None, pin), alone(actor, 1, pin)
+        every = alone(actor, cpus, pin) if has_memory else own
+        made.own.append(mix_name(own))
+        made.one.append(mix_name(one))
+        made.all.append(mix_name(every))
+        mixes.append(own)
+        scaled += [one, every]
+    mixes += scaled
+    return mixes
 
 
 def _streamer(planner: MixPlanner, cpus: int) -> Mix | None:
@@ -165,6 +182,7 @@ def trial(
     single: Mapping[str, tuple[Choices, Treated]],
     pass_s: Sequence[float],
     wall_s: float,
+    spin_rate: float,
     planner: MixPlanner,
     setting: Setting,
     settings: Settings,
@@ -174,7 +192,8 @@ def trial(
     """Plan pilot, pairs, verdict and spinners.
 
     ``pass_s`` are seconds each actor of the baseline is busy in a pass, ``wall_s`` what a sample of
-    the baseline takes, as measured.
+    the baseline takes, ``spin_rate`` the iterations a second of a spinner, all as measured. Without
+    a rate (0) there are no spinners, and causes stay unknown.
     """
     made = Trial(Plan("remedy", (), 0, seed))
     taken = {mix_name(scenario.mix): "the scenario as it is"}
@@ -205,7 +224,7 @@ def trial(
             _take(made, name, parts, mix, outcome)
     made.most_pairs = max(0, int(PAIRS_SHARE * budget_s / PILOT_ROUNDS / wall_s) - 1)
     everything = list(made.mixes.values())
-    spinners = _spinners(made, scenario, pass_s, planner)
+    spinners = _spinners(made, scenario, pass_s, spin_rate, planner)
     groups = [
         (PILOT, everything[:n_singles]),
         (PAIRS, everything[n_singles:]),
@@ -258,15 +277,19 @@ def _take(made: Trial, name: str, parts: tuple[str, ...], mix: Mix, outcome: Tre
 
 
 def _spinners(
-    made: Trial, scenario: Scenario, pass_s: Sequence[float], planner: MixPlanner
+    made: Trial,
+    scenario: Scenario,
+    pass_s: Sequence[float],
+    rate: float,
+    planner: MixPlanner,
 ) -> list[Mix]:
     """Mixes without memory of the remedies that still change something there."""
-    if "spin" not in planner.registry.kernels():
+    if KERNEL not in planner.registry.kernels() or rate <= 0:
         return []
-    base = spinning(scenario.mix, scenario.mix, pass_s, planner.registry)
+    base = spinning(scenario.mix, scenario.mix, pass_s, rate, planner.registry)
     found = {mix_name(base): base}
     for name, mix in made.mixes.items():
-        treated = spinning(mix, scenario.mix, pass_s, planner.registry)
+        treated = spinning(mix, scenario.mix, pass_s, rate, planner.registry)
         if treated != base and planner.refusal(treated) is None:
             made.spin[name] = mix_name(treated)
             found.setdefault(mix_name(treated), treated)

@@ -19,7 +19,7 @@ from bench.errors import PagestormError
 from bench.journal import Journal, Line, State
 from bench.mix import FileRef, Mix, actor_name, mix_name
 from bench.place import oversubscribed
-from bench.schema import LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
+from bench.schema import EXTRA_FIELDS, LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
 from bench.spawn import WORKER, run_worker
 from bench.stop import Stop
 
@@ -137,7 +137,7 @@ class Runner:
         """One worker, and its line; None where a signal stopped it."""
         if self.stop.requested:
             return None
-        mix = mix_name(entry.mix)
+        mix = entry.name
         self.watcher.sample_starts(block, entry, self.journal.state)
         line: Line = {
             "kind": "sample",
@@ -147,6 +147,21 @@ class Runner:
             "mix": mix,
             "time": now(),
         }
+        found = self.measure(block, entry)
+        if found is None:
+            return None
+        line |= found
+        dropped_before = mix in self.journal.state.dropped
+        self.journal.append(line)
+        self.watcher.sample_ended(block, entry, line)
+        drop = self.journal.state.dropped.get(mix)
+        if drop is not None and not dropped_before:
+            self.watcher.message(f"left out from here on: {mix}: {drop.reason}")
+        return line
+
+    def measure(self, block: Block, entry: Entry) -> Line | None:
+        """Fields of one sample, its ``wall_s`` among them; None where a signal stopped it."""
+        line: Line = {}
         outcome = run_worker(
             make_request(entry, block.settings, self.seed),
             time_limit_s(entry, block.settings),
@@ -161,22 +176,17 @@ class Runner:
             invalid = "" if error["kind"] == "skip" else f"{error['stage']}: {error['message']}"
         else:
             invalid = why_invalid(entry.mix, response)
-            line |= {key: response[key] for key in SAMPLE_FIELDS if key in response}
+            wanted = (*SAMPLE_FIELDS, *EXTRA_FIELDS)
+            line |= {key: response[key] for key in wanted if key in response}
         line["wall_s"] = round(outcome.wall_s, 6)
         if invalid:
             line["invalid"] = invalid
         if outcome.messages:
             line["messages"] = outcome.messages
         if not invalid and "actors" in line and (few := unknown_pages(entry.mix, response)):
-            if mix not in self._told:
+            if entry.name not in self._told:
                 self.watcher.message(f"{few}: kept, but in no verdict without --accept-unknown")
-            self._told.add(mix)
-        dropped_before = mix in self.journal.state.dropped
-        self.journal.append(line)
-        self.watcher.sample_ended(block, entry, line)
-        drop = self.journal.state.dropped.get(mix)
-        if drop is not None and not dropped_before:
-            self.watcher.message(f"left out from here on: {mix}: {drop.reason}")
+            self._told.add(entry.name)
         return line
 
     def _is_extra(self, block: Block) -> bool:
@@ -185,7 +195,7 @@ class Runner:
 
     def _has_room(self, block: Block) -> bool:
         walls = self.journal.state.walls
-        names = [mix_name(entry.mix) for entry in live_entries(block, self.journal.state)]
+        names = [entry.name for entry in live_entries(block, self.journal.state)]
         known = [walls[block.id, mix] for mix in names if walls.get((block.id, mix))]
         expected = sum(map(statistics.median, known))
         return time.monotonic() - self._began + expected <= self.budget_s
@@ -198,7 +208,7 @@ class Runner:
 
 def live_entries(block: Block, state: State) -> list[Entry]:
     """Entries of a block that are still measured."""
-    return [entry for entry in block.entries if mix_name(entry.mix) not in state.dropped]
+    return [entry for entry in block.entries if entry.name not in state.dropped]
 
 
 def in_rounds(blocks: Sequence[Block], rounds: int, seed: int) -> NextBlock:
@@ -239,6 +249,8 @@ def make_request(entry: Entry, settings: Settings, seed: int) -> dict[str, Any]:
         "window_s": settings.window_s,
         "warm_s": settings.warm_s,
         "min_passes": settings.min_passes,
+        "warm_passes": settings.warm_passes,
+        "log_events": settings.log_events,
         "fixed_passes": 0,
         "deadline_s": settings.deadline_s,
         "check": settings.check,
@@ -252,7 +264,9 @@ def time_limit_s(entry: Entry, settings: Settings) -> float:
         actor.size * (actor.threads if actor.process == "each" else 1) for actor in entry.mix.actors
     )
     setup = SETUP_S + ESTIMATES * entry.estimate_s + TOUCH_S_PER_BYTE * touched
-    return setup + settings.warm_s + settings.deadline_s
+    # Waiting for the passes of a warm-up may take as long again.
+    deadlines = 2 if settings.warm_passes else 1
+    return setup + settings.warm_s + deadlines * settings.deadline_s
 
 
 def why_invalid(mix: Mix, response: Mapping[str, Any]) -> str:
@@ -314,6 +328,6 @@ def check_blocks(blocks: Sequence[Block]) -> None:
         if block.id in seen:
             raise PagestormError(f"two blocks of the plan are called {block.id!r}")
         seen.add(block.id)
-        names = [mix_name(entry.mix) for entry in block.entries]
+        names = [entry.name for entry in block.entries]
         if len(set(names)) < len(names):
             raise PagestormError(f"block {block.id!r} holds the same mix twice")
