@@ -13,7 +13,7 @@ from analysis.timeline.timings import Timing
 from analysis.timeline.utilisation import GAP_EDGES_S, Gap, Utilisation
 from bench.units import counted
 
-LEAST_COMPANY = 0.005
+LEAST_COMPANY = 0.05
 """Spans at once, on average, that are worth naming."""
 MOST_WORKERS = 4
 """Workers of a phase listed one by one."""
@@ -162,15 +162,17 @@ def _beside(effect: Effect) -> str:
 
 
 def _untold(found: list[Effect]) -> list[str]:
-    """Effects without a number; a reason that holds for all of a phase is said once."""
+    """Effects without a number; reasons one by one only where there are few phases."""
     lines: dict[tuple[str, str], list[str]] = {}
+    many = len({e.phase for e in found}) > MOST_SIDE_BY_SIDE
     for e in found:
         if not e.told:
-            lines.setdefault((e.phase, e.reason), []).append(_beside(e))
-    return [
-        f"{phase} beside {', '.join(others)}: cannot tell: {why}"
+            lines.setdefault((e.phase, "" if many else f": {e.reason}"), []).append(_beside(e))
+    told = [
+        f"{phase} beside {', '.join(others)}: cannot tell{why}"
         for (phase, why), others in lines.items()
     ]
+    return [*told, "the reason of each is in --json"] if many and told else told
 
 
 def _utilisation(run: RunSummary) -> Section:
