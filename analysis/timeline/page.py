@@ -1,4 +1,4 @@
-"""One self-contained page of a report: tables and pictures, nothing loaded from elsewhere."""
+"""Reports as HTML and Markdown; a page is self-contained, with nothing loaded from elsewhere."""
 
 import base64
 import importlib.util
@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from analysis.timeline.summary import RunSummary, TimelineReport
-from analysis.timeline.tables import report_html
+from analysis.timeline.tables import Section, report_sections, run_sections
 from bench.errors import UsageError
 
 _STYLE = """
@@ -35,6 +35,54 @@ def page(report: TimelineReport) -> str:
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
         f"{pictures}{report_html(report)}</body></html>\n"
     )
+
+
+def report_html(report: TimelineReport) -> str:
+    """Body of a page, or of a notebook cell."""
+    return "".join(map(_html, report_sections(report)))
+
+
+def run_html(run: RunSummary) -> str:
+    """The same for one run."""
+    return "".join(map(_html, run_sections(run)))
+
+
+def report_markdown(report: TimelineReport) -> str:
+    """Markdown, for a pull request or a note."""
+    return "\n".join(map(_markdown, report_sections(report)))
+
+
+def _html(section: Section) -> str:
+    head = "".join(f"<th>{escape(name.lstrip('|<'))}</th>" for name in section.columns)
+    sides = ["left" if name.startswith(("|", "<")) else "right" for name in section.columns]
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td style="text-align:{side}">{escape(cell)}</td>'
+            for side, cell in zip(sides, row, strict=True)
+        )
+        + "</tr>"
+        for row in section.rows
+    )
+    table = f"<table><tr>{head}</tr>{body}</table>" if section.rows else ""
+    lines = "".join(f"<p>{escape(line)}</p>" for line in section.lines)
+    return f"<h3>{escape(section.title)}</h3>{table}{lines}"
+
+
+def _markdown(section: Section) -> str:
+    made = [f"### {_cell(section.title)}", ""]
+    if section.rows:
+        sides = ("---" if name.startswith(("|", "<")) else "--:" for name in section.columns)
+        made.append("| " + " | ".join(_cell(name.lstrip("|<")) for name in section.columns) + " |")
+        made.append("|" + "|".join(sides) + "|")
+        made += ["| " + " | ".join(map(_cell, row)) + " |" for row in section.rows]
+        made.append("")
+    made += [f"- {_cell(line)}" for line in section.lines]
+    return "\n".join(made) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def needs_matplotlib() -> None:

@@ -15,10 +15,14 @@ from analysis.plot import new_axes, write_png
 from analysis.timeline.beside import concurrency
 from analysis.timeline.spans import NONE, Run, Spans
 from analysis.timeline.summary import RunSummary
+from analysis.timeline.tables import number
 
 if TYPE_CHECKING:
     from analysis.plot import Axes
 
+# Dashes where colours begin again: in a curve of steps they say little otherwise.
+_COLORS = STYLES[1:] + STYLES[:1]
+LOOKS = tuple(look._replace(linestyle=line) for line in ("-", "--", ":") for look in _COLORS)
 MOST_BARS = 400
 """Spans in a Gantt chart: more cannot be told apart, and take long to draw."""
 MOST_LANES = 40
@@ -42,7 +46,7 @@ def plot_gantt(
     first, last = window or (0.0, _visible(phases, run))
     labels: list[tuple[float, str]] = []
     bottom = 0.0
-    for (name, spans), style in zip(phases.items(), cycle(STYLES[1:] + STYLES[:1])):
+    for (name, spans), style in zip(phases.items(), cycle(LOOKS)):
         shown = spans.where((spans.end >= run.start + first) & (spans.start <= run.start + last))
         lanes, count = _lanes(shown)
         kept = lanes < MOST_LANES
@@ -68,7 +72,7 @@ def plot_gantt(
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("seconds")
     cut = window is None and last < run.seconds
-    part = f", the first {last:.3g} of {run.seconds:.3g} s" if cut else ""
+    part = f", the first {number(last)} of {number(run.seconds)} s" if cut else ""
     axes.set_title(f"spans by phase{part}", fontsize="medium", loc="left")
     clean(axes)
     return axes
@@ -79,9 +83,15 @@ def plot_concurrency(summary: RunSummary, ax: "Axes | None" = None) -> "Axes":
     axes = new_axes(ax)
     run, steady = summary.run, summary.steady
     edges, curves = concurrency(run.working, (run.start, run.end), CURVE_BINS)
-    for (name, curve), style in zip(curves.items(), cycle(STYLES[1:] + STYLES[:1])):
+    for (name, curve), style in zip(curves.items(), cycle(LOOKS)):
         axes.stairs(
-            curve, edges - run.start, color=style.color, linewidth=1.4, label=name, baseline=None
+            curve,
+            edges - run.start,
+            color=style.color,
+            linestyle=style.linestyle,
+            linewidth=1.4,
+            label=name,
+            baseline=None,
         )
     if steady.exists:
         axes.axvspan(0, steady.start - run.start, color="0.93", linewidth=0, zorder=0)
@@ -135,6 +145,8 @@ def plot_effects(summary: RunSummary, ax: "Axes | None" = None) -> "Axes":
     names = [f"{e.phase} beside {e.beside}" for e in told]
     axes.set_yticks(range(len(told)), names, fontsize="small")
     axes.set_ylim(max(len(told), 4) - 0.4, -0.6)
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, -1), max(high, 1))
     axes.set_xlabel("% longer beside much than beside little, with interval")
     for verdict, style in VERDICTS.items():
         if any(e.verdict == verdict for e in told):

@@ -163,7 +163,7 @@ class RunSummary:
         return pd.json_normalize([_named(one) for one in found[what]])  # type: ignore[attr-defined]
 
     def _repr_html_(self) -> str:
-        from analysis.timeline.tables import run_html
+        from analysis.timeline.page import run_html
 
         return run_html(self)
 
@@ -207,7 +207,7 @@ class TimelineReport:
         return json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n"
 
     def _repr_html_(self) -> str:
-        from analysis.timeline.tables import report_html
+        from analysis.timeline.page import report_html
 
         return report_html(self)
 

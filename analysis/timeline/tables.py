@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 from analysis.timeline.effects import Effect
 from analysis.timeline.littles_law import Stated
@@ -14,10 +13,12 @@ from analysis.timeline.timings import Timing
 from analysis.timeline.utilisation import GAP_EDGES_S, Gap, Utilisation
 from bench.units import counted
 
-LEAST_COMPANY = 0.005
+LEAST_COMPANY = 0.05
 """Spans at once, on average, that are worth naming."""
-MOST_WORKERS = 16
+MOST_WORKERS = 4
 """Workers of a phase listed one by one."""
+MOST_SIDE_BY_SIDE = 5
+"""Phases whose names and seconds fit side by side."""
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Section:
 
     title: str
     columns: Sequence[str] = ()
-    """A leading ``|`` makes text of a column, which is set to the left."""
+    """A leading ``|`` makes text of a column, set to the left; ``<`` text that may be broken."""
     rows: list[list[str]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -84,7 +85,7 @@ def _phases(run: RunSummary) -> Section:
     jobs = counted(run.throughput.jobs, "job")
     section = Section(
         f"phases, seconds ({jobs} in {run.run.seconds:.4g} s)",
-        ("|phase", "n", "mean", "|95 %", "p50", "p90", "p99", "longest", "at once", "most"),
+        ("|phase", "n", "mean", "±95 %", "p50", "p90", "p99", "longest", "at once", "most"),
     )
     for p in run.phases:
         section.rows.append(
@@ -92,7 +93,7 @@ def _phases(run: RunSummary) -> Section:
                 p.phase + ("*" if p.waiting else ""),
                 str(p.spans),
                 number(p.mean_s.value),
-                _ends(p.mean_s),
+                number((p.mean_s.high - p.mean_s.low) / 2),
                 number(p.p50_s),
                 number(p.p90_s),
                 number(p.p99_s),
@@ -108,23 +109,29 @@ def _phases(run: RunSummary) -> Section:
 
 
 def _overlap(run: RunSummary) -> Section:
+    """A matrix; with seconds where there are few phases, by number where there are many."""
     o = run.overlap
     shown = [j for j in range(len(o.phases)) if o.busy_s[j] > 0]
+    many = len(shown) > MOST_SIDE_BY_SIDE
+    heads = [str(k) if many else o.phases[j] for k, j in enumerate(shown, 1)]
     section = Section(
-        "overlap: share of the row's time with at least one of the column's (seconds)",
-        ("|", "busy s", *(o.phases[j] for j in shown)),
+        "overlap: share of the row's time with at least one of the column's"
+        + ("" if many else " (seconds)"),
+        ("|phase", "busy s", *heads),
+        lines=["of a phase with itself: at least two at once"],
     )
-    for i, name in ((j, o.phases[j]) for j in shown):
-        cells = [f"{_share(o.share[i, j])} ({number(o.both_s[i, j])})" for j in shown]
+    for k, i in enumerate(shown, 1):
+        pairs = [(o.share[i, j], o.both_s[i, j]) for j in shown]
+        cells = [_share(x) if many else f"{_share(x)} ({number(s)})" for x, s in pairs]
+        name = f"{k} {o.phases[i]}" if many else o.phases[i]
         section.rows.append([name, number(o.busy_s[i]), *cells])
-    section.lines = ["of a phase with itself: at least two at once"]
     return section
 
 
 def _effects(run: RunSummary) -> Section:
     section = Section(
         "longer or shorter beside others (much against little company, of other items)",
-        ("|phase", "|beside", "at once", "time", "|interval", "one more", "|verdict"),
+        ("<phase", "<beside", "at once", "time", "|interval", "one more", "|verdict"),
     )
     told = [e for e in run.effects if e.told]
     for e in told:
@@ -155,59 +162,64 @@ def _beside(effect: Effect) -> str:
 
 
 def _untold(found: list[Effect]) -> list[str]:
-    """Effects without a number; a reason that holds for all of a phase is said once."""
+    """Effects without a number; reasons one by one only where there are few phases."""
     lines: dict[tuple[str, str], list[str]] = {}
+    many = len({e.phase for e in found}) > MOST_SIDE_BY_SIDE
     for e in found:
         if not e.told:
-            lines.setdefault((e.phase, e.reason), []).append(_beside(e))
-    return [
-        f"{phase} beside {', '.join(others)}: cannot tell: {why}"
+            lines.setdefault((e.phase, "" if many else f": {e.reason}"), []).append(_beside(e))
+    told = [
+        f"{phase} beside {', '.join(others)}: cannot tell{why}"
         for (phase, why), others in lines.items()
     ]
+    return [*told, "the reason of each is in --json"] if many and told else told
 
 
 def _utilisation(run: RunSummary) -> Section:
     edges = [_seconds(edge) for edge in GAP_EDGES_S]
-    classes = [*(f"to {edge}" for edge in edges), f"over {edges[-1]}"]
     section = Section(
         "workers busy, merged spans; gaps between them by length",
-        ("|phase", "|worker", "busy", "steady", "gaps", "idle s", *classes),
-    )
-    for u in _listed(run.utilisation):
-        section.rows.append(
-            [
-                u.phase,
-                u.worker or "any",
-                _share(u.share),
-                _share(u.steady_share),
-                str(u.gaps),
-                number(u.idle_s),
-                *(str(n) for n in u.classes),
-            ]
-        )
+        ("|phase", "|worker", "busy", "steady", "gaps", "idle s",
+         *(f"≤{edge}" for edge in edges), "more"),
+    )  # fmt: skip
+    for all_together, workers in _by_phase(run.utilisation):
+        section.rows.append(_busy(all_together, "any"))
+        if len(workers) <= MOST_WORKERS:
+            section.rows += [_busy(u, u.worker) for u in workers]
+        else:
+            busiest, idlest = (f(workers, key=lambda u: u.share) for f in (max, min))
+            for what, u in (("most", busiest), ("least", idlest)):
+                section.rows.append(_busy(u, f"{what} of {len(workers)}"))
     return section
 
 
-def _listed(found: list[Utilisation]) -> list[Utilisation]:
-    """All together always; single workers where they are not too many to read."""
+def _busy(u: Utilisation, worker: str) -> list[str]:
+    classes = (str(n) for n in u.classes)
+    busy = (_share(u.share), _share(u.steady_share), str(u.gaps), number(u.idle_s))
+    return [u.phase, worker, *busy, *classes]
+
+
+def _by_phase(found: list[Utilisation]) -> list[tuple[Utilisation, list[Utilisation]]]:
+    """Of each phase all workers together, and each of them."""
     return [
-        u
+        (u, [other for other in found if other.phase == u.phase and other.worker])
         for u in found
-        if not u.worker or sum(o.phase == u.phase for o in found) <= MOST_WORKERS + 1
+        if not u.worker
     ]
 
 
 def _gaps(run: RunSummary) -> Section:
     section = Section(
         "longest gaps of a phase, all workers together",
-        ("|phase", "at s", "seconds", "|meanwhile, on average"),
+        ("|phase", "at s", "seconds", "<meanwhile, on average"),
     )
-    for u in run.utilisation:
-        if not u.worker:
-            section.rows += [
-                [u.phase, number(g.start_s), number(g.seconds), _meanwhile(g, u.phase)]
-                for g in u.longest[:3]
-            ]
+    together = [u for u in run.utilisation if not u.worker]
+    named = 3 if len(together) <= MOST_SIDE_BY_SIDE else 1
+    for u in together:
+        section.rows += [
+            [u.phase, number(g.start_s), number(g.seconds), _meanwhile(g, u.phase)]
+            for g in u.longest[:named]
+        ]
     return section
 
 
@@ -241,7 +253,7 @@ def _flows(run: RunSummary) -> Section:
         "Little's law, N = X R, in steady state; Z: how long a place waits for an item",
         ("|phase", "N", "X a s", "R s", "X R", "places", "Z s"),
     )
-    for f in run.flows:
+    for f in (f for f in run.flows if f.most_at_once):
         section.rows.append(
             [
                 f.phase,
@@ -278,66 +290,17 @@ def stated_section(stated: Stated) -> Section:
     return Section("stated figures", lines=lines)
 
 
-# ---- pages ---------------------------------------------------------------------------------------
-
-
-def report_html(report: TimelineReport) -> str:
-    """Body of a page, or of a notebook cell."""
-    return "".join(map(_html, report_sections(report)))
-
-
-def run_html(run: RunSummary) -> str:
-    """The same for one run."""
-    return "".join(map(_html, run_sections(run)))
-
-
-def report_markdown(report: TimelineReport) -> str:
-    """Markdown, for a pull request or a note."""
-    return "\n".join(map(_markdown, report_sections(report)))
-
-
-def _html(section: Section) -> str:
-    head = "".join(f"<th>{escape(name.lstrip('|'))}</th>" for name in section.columns)
-    sides = ["left" if name.startswith("|") else "right" for name in section.columns]
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="text-align:{side}">{escape(cell)}</td>'
-            for side, cell in zip(sides, row, strict=True)
-        )
-        + "</tr>"
-        for row in section.rows
-    )
-    table = f"<table><tr>{head}</tr>{body}</table>" if section.rows else ""
-    lines = "".join(f"<p>{escape(line)}</p>" for line in section.lines)
-    return f"<h3>{escape(section.title)}</h3>{table}{lines}"
-
-
-def _markdown(section: Section) -> str:
-    made = [f"### {_cell(section.title)}", ""]
-    if section.rows:
-        sides = ("---" if name.startswith("|") else "--:" for name in section.columns)
-        made.append("| " + " | ".join(_cell(name.lstrip("|")) for name in section.columns) + " |")
-        made.append("|" + "|".join(sides) + "|")
-        made += ["| " + " | ".join(map(_cell, row)) + " |" for row in section.rows]
-        made.append("")
-    made += [f"- {_cell(line)}" for line in section.lines]
-    return "\n".join(made) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
-
-
 # ---- numbers -------------------------------------------------------------------------------------
 
 
 def number(value: float) -> str:
-    """Three digits; ``-`` for what is not known."""
+    """Three digits, one below a thousandth; ``-`` for what is not known."""
     if not math.isfinite(value):
         return "-"
-    if not value:
+    if abs(value) < 1e-12:
         return "0"
+    if abs(value) < 1e-3:
+        return f"{value:.0e}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from analysis.timeline.summary import TimelineReport
+    from analysis.timeline.tables import Section
 
 SUMMARY = "overlap, gaps and throughput of a pipeline, from its log"
-EPILOG = """  {prog} timeline prover.log                 tables
-  {prog} timeline prover.log -o report.html  a page with pictures; or .md, .png, .json
+EPILOG = """  {prog} timeline prover.log                   tables
+  {prog} timeline prover.log -o report.html    a page with pictures; or .md, .png, .json
   docker logs prover 2>&1 | {prog} timeline -
   {prog} timeline one.log.gz two.log.gz --json
   {prog} timeline prover.log --stated synth=54s,pw=10,s_per_proof=37
-                                             can these figures all be means?
+                                               can these figures all be means?
   {prog} timeline --stated synth=54s,pw=10,s_per_proof=37,items=10
-                                             without a log
+                                               without a log
 
 records: TIMELINE,<ms>,<EVENT>,<job>,<key=value,...> anywhere in a line, between other lines.
 Events: SYNTH_START/END, CHAN_SEND or GPU_QUEUE, GPU_PICKUP, GPU_START/END with partition= and
 worker=; TASK_START/END with task=, worker= and item=. How to read it: docs/timeline.md"""
+ROOM = 16
+"""Columns for text that may be broken."""
 FORMATS = (".html", ".md", ".json", ".png")
 
 
@@ -97,13 +100,26 @@ def _show(report: "TimelineReport") -> None:
     console = make_console(sys.stdout)
     for section in report_sections(report):
         if section.rows:
+            # A table that does not fit is printed wide: a number must not lose its digits.
+            width = console.width
+            console.width = max(width, _least_width(section))
             table(console, section.title, section.columns, section.rows)
+            console.width = width
             for line in section.lines:
                 console.print(f"  {line}", markup=False)
         elif section.lines:
             print_list(console, section.title, section.lines)
         else:
             console.print(section.title, style="bold", markup=False, soft_wrap=True)
+
+
+def _least_width(section: "Section") -> int:
+    """Columns it takes; text that may be broken is given some room."""
+    widths = []
+    for name, *cells in zip(section.columns, *section.rows, strict=True):
+        longest = max(map(len, (name.lstrip("<|"), *cells)))
+        widths.append(min(longest, ROOM) if name.startswith("<") else longest)
+    return sum(widths) + 2 * len(widths) + 2
 
 
 def _write(report: "TimelineReport", path: Path) -> None:
@@ -121,8 +137,7 @@ def _write(report: "TimelineReport", path: Path) -> None:
 
 
 def _text(report: "TimelineReport", suffix: str) -> str:
-    from analysis.timeline.page import page
-    from analysis.timeline.tables import report_markdown
+    from analysis.timeline.page import page, report_markdown
 
     if suffix == ".json":
         return report.json()

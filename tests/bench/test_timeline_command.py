@@ -127,3 +127,22 @@ def test_what_cannot_be_done_is_said(told, argv, words):
     assert code in (1, 2)
     assert words in err
     assert "\n  -> " in err or "dead-band" in err
+
+
+def test_no_table_of_many_phases_loses_a_digit_or_a_name(told, tmp_path):
+    """Twelve tasks of six workers, each span of its own odd length."""
+    names = [f"task_number_{k}" for k in range(12)]
+    spans = [
+        (name, f"job{j}", 0, j % 6, 1000 * j + 70 * k, 1000 * j + 70 * k + 100.37 + k)
+        for j in range(60)
+        for k, name in enumerate(names)
+    ]
+    log = tmp_path / "x.log"
+    log.write_text("\n".join(task_lines(spans)) + "\n")
+    code, (out, _) = told(log)
+    assert code == 0
+    assert "…" not in out
+    for k, name in enumerate(names):
+        (row,) = (line for line in out.splitlines() if line.split()[:2] == [name, "60"])
+        assert row.split()[2] == f"{100.37 + k:.0f}"
+    assert out.count("most of 6") == 12
