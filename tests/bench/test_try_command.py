@@ -189,9 +189,10 @@ def journal_rows(folder):
 def test_a_trial_goes_on_after_an_interrupt_or_a_kill(tmp_path, number):
     folder = tmp_path / "out"
     words = ("--remedies", "threads:2", "--rounds", "6", *BY_RATE)
-    process = start("try", "-o", str(folder), *words, "--", "sh", "-c", RATE)
+    slower = f"{RATE}; sleep 0.2"  # there must be something left to interrupt
+    process = start("try", "-o", str(folder), *words, "--", "sh", "-c", slower)
     deadline = time.monotonic() + 60
-    while len(journal_rows(folder)) < 12 and time.monotonic() < deadline:
+    while len(journal_rows(folder)) < 8 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
