@@ -61,6 +61,11 @@ def run(args: argparse.Namespace) -> int:
     if kind in ("corun", "attribute"):
         importlib.import_module(f"bench.commands.{kind}").show(folder, options, args.json)
         return 0
+    if kind == "aa":
+        from bench.commands import aa
+        from bench.planfile import read_plan
+
+        return aa.show(folder, read_plan(folder)[1] | options, args.json)
     if args.json:
         dump_json(report_data(folder, options), sys.stdout)
     else:
