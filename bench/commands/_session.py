@@ -95,7 +95,7 @@ class Session:
             if self.resumed:
                 check_same_host(journal.state, self.folder, self.plan, facts)
             else:
-                self.options = {**self.facts(), **self.options}
+                self.options = {**plan_facts(self.plan), **self.options}
                 replace_file(self.folder / HOST, _json_bytes(facts.to_dict()))
                 write_plan(self.folder, self.plan, self.options)
             journal.append(
@@ -138,10 +138,6 @@ class Session:
             self.status = runner.run(schedule)
         finally:
             reporter.close()
-
-    def facts(self) -> dict[str, Any]:
-        """What of the plan's kernels and pages is kept with its options."""
-        return plan_facts(self.plan)
 
     def make_runner(self, journal: Journal, reporter: Reporter, stop: Stop) -> Runner:
         """Runner of the plan's samples."""

@@ -49,10 +49,6 @@ class TrySession(Session):
     work: Command = field(default_factory=lambda: Command((), "", ""))
     nodes: bool = False
 
-    def facts(self) -> dict[str, Any]:
-        """Nothing: no kernel runs, and a checkout that is not built can do without."""
-        return {}
-
     def make_runner(self, journal: Journal, reporter: Reporter, stop: Stop) -> CommandRunner:
         """Runner of the command under the plan's remedies."""
         given = self.options["try"]
