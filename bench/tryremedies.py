@@ -207,7 +207,7 @@ ROWS = (
     ),
     Row("keep", "", "malloc keeps what is freed, maps nothing apart (glibc)", _keep, ("faults",)),
     Row("arenas", "N", "malloc has N arenas at most (glibc)", _arenas, ("virtual", "faults")),
-    Row("cap", "[K]", "K CPUs, by affinity; half of them", _cap, ("cpus", "busy")),
+    Row("cap", "[K]", "K CPUs by affinity, or half of them", _cap, ("cpus", "busy")),
     Row("threads", "K", "variables that tell runtimes to use K threads", _threads, ("threads",)),
     Row("apart", "", "one CPU a core: no hyperthread shares one", _apart, ("cpus", "busy")),
     Row("llc", "", "the CPUs of one last-level cache", _llc, ("cpus", "busy")),
@@ -230,6 +230,11 @@ class Remedy:
     def shows(self) -> tuple[str, ...]:
         """Figures in which it shows."""
         return tuple(dict.fromkeys(figure for row, _ in self.rows for figure in row.shows))
+
+    @property
+    def summary(self) -> str:
+        """What it does, in words."""
+        return "; ".join(row.summary for row, _ in self.rows)
 
 
 def parse(text: str) -> Remedy:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.blocks import Skip
 from bench.change import Change, replaced
 from bench.cli import program_name
 from bench.commands._session import Session, dump_json
@@ -114,7 +115,8 @@ def begin(folder: Path, request: Request, as_json: bool, dry_run: bool) -> int:
         },
     }
     if dry_run:
-        _preview(options["try"], skips, as_json)
+        words = {name: f"{remedy.summary}: {change}" for name, (remedy, change) in given.items()}
+        _preview(command, words, skips, as_json)
         return 0
     session = TrySession(folder, plan, options, as_json=as_json, work=command)
     session.reserve = request.reserve
@@ -209,16 +211,18 @@ def show(folder: Path, options: Mapping[str, Any], as_json: bool) -> None:
         _try_view.show(found, sys.stdout)
 
 
-def _preview(given: Mapping[str, Any], skips: Sequence[Any], as_json: bool) -> None:
-    told = {name: one["told"] for name, one in given["remedies"].items()}
+def _preview(
+    command: Command, told: Mapping[str, str], skips: Sequence[Skip], as_json: bool
+) -> None:
     if as_json:
         refused = {skip.what: skip.reason for skip in skips}
-        dump_json({"command": given["command"], "remedies": told, "refused": refused}, sys.stdout)
+        document = {"command": list(command.argv), "remedies": told, "refused": refused}
+        dump_json(document, sys.stdout)
         return
-    print(f"{given['path']}, in {given['cwd']}")
+    print(f"{command.path}, in {command.cwd}")
     print("as it is once, to see that it works and how long it takes; then")
     print(f"a pilot of {PILOT_ROUNDS} rounds, and fresh runs of what is promising, of:")
-    for name, text in {"baseline": "nothing", **told}.items():
+    for name, text in told.items():
         print(f"  {name}: {text}")
     for skip in skips:
         print(f"does not apply: {skip.what}: {skip.reason}")

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let it write here instead of into files of the output directory",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of the order of runs")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the order of runs (1)")
     parser.add_argument(
         "--reserve-hugepages",
         metavar="SIZE",
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         parse_duration(args.budget or BUDGET),
         rounds,
         parse_share(args.dead_band) or 0.02,
-        args.seed or 1,
+        1 if args.seed is None else args.seed,
         _pages(args.reserve_hugepages),
     )
     folder = Path(args.output) if args.output else default_folder()

@@ -170,6 +170,14 @@ def test_processor_time_leaves_sleep_out(tmp_path):
     assert found["remedies"][0]["median"] < 0.05
 
 
+def test_no_kernel_is_asked_for(tmp_path, monkeypatch):
+    """A command is measured from outside: the extension need not be built."""
+    monkeypatch.setenv("PAGESTORM_EXTENSION", str(tmp_path / "not built"))
+    code, _, err = trial(tmp_path / "out", "--remedies", "none", "--rounds", "6", command=("true",))
+    assert code == 0, err
+    assert "sleep" not in (tmp_path / "out" / "plan.toml").read_text()
+
+
 def test_a_dry_run_runs_nothing(tmp_path):
     mark = tmp_path / "ran"
     words = ("--dry-run", "--remedies", "threads:3,bind:9", "--", "touch", str(mark))
@@ -189,9 +197,10 @@ def journal_rows(folder):
 def test_a_trial_goes_on_after_an_interrupt_or_a_kill(tmp_path, number):
     folder = tmp_path / "out"
     words = ("--remedies", "threads:2", "--rounds", "6", *BY_RATE)
-    process = start("try", "-o", str(folder), *words, "--", "sh", "-c", RATE)
+    slower = f"{RATE}; sleep 0.2"  # there must be something left to interrupt
+    process = start("try", "-o", str(folder), *words, "--", "sh", "-c", slower)
     deadline = time.monotonic() + 60
-    while len(journal_rows(folder)) < 12 and time.monotonic() < deadline:
+    while len(journal_rows(folder)) < 8 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
