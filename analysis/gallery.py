@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analysis import plot
 from analysis.interference import slowdowns
 from analysis.load import Results, steps
-from analysis.measured import measured_curves
+from analysis.measured import MeasuredCurve, measured_curves
 from analysis.paired import Comparison
 from analysis.report import Report
 
@@ -50,14 +50,14 @@ def gallery(results: Results, report: Report) -> list[Picture]:
     rows = results.rows
     curves = measured_curves(rows)
     found = []
-    if _labels(curves, "bandwidth") and _drawable(report.comparisons, "pages"):
+    if labels(curves, "bandwidth") and drawable(report.comparisons, "pages"):
         found.append(first_look(results, report))
     found += [
         Picture(
             f"bandwidth-{_file_name(label)}",
             (partial(plot.plot_bandwidth, rows, label=label),),
         )
-        for label in _labels(curves, "bandwidth")
+        for label in labels(curves, "bandwidth")
     ]
     for subject in ("caches", "tlb"):
         marks = results.marks if subject == "caches" else None
@@ -66,9 +66,9 @@ def gallery(results: Results, report: Report) -> list[Picture]:
                 f"latency-{_file_name(label)}",
                 (partial(plot.plot_latency, rows, label=label, marks=marks),),
             )
-            for label in _labels(curves, subject)
+            for label in labels(curves, subject)
         )
-    if _labels(curves, "loaded latency"):
+    if labels(curves, "loaded latency"):
         found.append(Picture("loaded-latency", (partial(plot.plot_loaded_latency, rows),)))
     found += _gains(results, report)
     if any(" GB/s" not in s.beside for s in slowdowns(rows)):
@@ -85,11 +85,11 @@ def first_look(results: Results, report: Report, label: str | None = None) -> Pi
     label : str, optional
         Kernel of the bandwidth panel.
     """
-    drawn = _drawable(report.comparisons, "pages")
+    drawn = drawable(report.comparisons, "pages")
     return Picture(
         "first-look",
         (
-            partial(plot.plot_gains, drawn, dead_band=_dead_band(results)),
+            partial(plot.plot_gains, drawn, dead_band=dead_band(results)),
             partial(plot.plot_bandwidth, results.rows, label=label),
         ),
         (10.0, max(3.2, 1.2 + ROW_INCHES * len(drawn))),
@@ -100,12 +100,12 @@ def _gains(results: Results, report: Report) -> list[Picture]:
     found = []
     questions = dict.fromkeys(c.question for c in report.comparisons)
     for question in (q for q in questions if q not in ELSEWHERE):
-        drawn = _drawable(report.comparisons, question)
+        drawn = drawable(report.comparisons, question)
         if drawn:
             found.append(
                 Picture(
                     f"gains-{_file_name(question)}",
-                    (partial(plot.plot_gains, drawn, dead_band=_dead_band(results)),),
+                    (partial(plot.plot_gains, drawn, dead_band=dead_band(results)),),
                     (7.2, 1.2 + ROW_INCHES * len(drawn)),
                 )
             )
@@ -114,16 +114,21 @@ def _gains(results: Results, report: Report) -> list[Picture]:
 
 def _stalls(results: Results) -> list[Picture]:
     """Each kernel alone and beside churning memory, which is what stalls come from."""
-    blocks = {
-        row["block"] for row in results.rows if any(name in row["beside"] for name in CHURNING)
-    }
+    blocks = churning_blocks(results)
     rows = steps(results.folder) if blocks else []
     found = []
-    for block in sorted(blocks):
+    for block in blocks:
         name = f"stalls-{_file_name(block)}"
         of_block = [row for row in rows if row["block"] == block]
         found.append(Picture(name, (partial(plot.plot_stalls, of_block),)))
     return found
+
+
+def churning_blocks(results: Results) -> list[str]:
+    """Blocks in which something ran beside churning memory."""
+    return sorted(
+        {row["block"] for row in results.rows if any(name in row["beside"] for name in CHURNING)}
+    )
 
 
 def remedies(folder: Path) -> list[Picture]:
@@ -138,17 +143,20 @@ def remedies(folder: Path) -> list[Picture]:
     return [Picture("remedies", (draw,), (6.4, 1.2 + ROW_INCHES * len(decisions)))]
 
 
-def _drawable(comparisons: Sequence[Comparison], question: str) -> list[Comparison]:
+def drawable(comparisons: Sequence[Comparison], question: str) -> list[Comparison]:
+    """Those of one question that have an interval."""
     return [
         c for c in comparisons if c.question == question and c.decision.n and c.decision.low > 0
     ]
 
 
-def _dead_band(results: Results) -> float:
+def dead_band(results: Results) -> float:
+    """Relative change of no interest."""
     return float(results.plan.get("options", {}).get("dead_band", 0.02))
 
 
-def _labels(curves: list[Any], subject: str) -> list[str]:
+def labels(curves: list[MeasuredCurve], subject: str) -> list[str]:
+    """Labels of the curves of one subject, in order of appearance."""
     return list(dict.fromkeys(curve.label for curve in curves if curve.subject == subject))
 
 

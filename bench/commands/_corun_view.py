@@ -3,13 +3,11 @@
 import math
 from typing import TYPE_CHECKING, TextIO
 
+from analysis import wording
 from bench.commands._tables import make_console, print_list, print_notes, table
 
 if TYPE_CHECKING:
     from analysis.corun import Cell, CorunReport
-    from analysis.stats import Decision
-
-SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
 
 
 def show(report: "CorunReport", stream: TextIO) -> None:
@@ -19,7 +17,7 @@ def show(report: "CorunReport", stream: TextIO) -> None:
     numbers = {label: str(i + 1) for i, label in enumerate(report.kernels)}
     splits = list(dict.fromkeys(tuple(sorted(cell.threads)) for cell in report.cells))
     for split in splits:
-        for space, told in SPACES.items():
+        for space, told in wording.SPACES.items():
             cells = {
                 (c.victim, c.aggressor): c
                 for c in report.cells
@@ -52,9 +50,9 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 cell.victim,
                 cell.aggressor,
                 f"{cell.threads[0]}:{cell.threads[1]}",
-                _ratio(cell.alone),
-                _interval(cell.alone),
-                _ratio(cell.spin),
+                wording.ratio(cell.alone),
+                wording.ratio_interval(cell.alone),
+                wording.ratio(cell.spin),
                 "-" if math.isnan(cell.predicted) else f"{cell.predicted:.2f}",
                 "-"
                 if math.isnan(cell.error) or cell.victim == cell.aggressor
@@ -78,9 +76,9 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 s.victim,
                 s.aggressor,
                 f"{s.threads[0]}:{s.threads[1]}",
-                _ratio(s.cost),
-                _interval(s.cost),
-                "not resolved" if _unresolved(s.cost) else s.cost.verdict,
+                wording.ratio(s.cost),
+                wording.ratio_interval(s.cost),
+                "not resolved" if wording.unresolved(s.cost) else s.cost.verdict,
             ]
             for s in report.spaces
         ),
@@ -99,20 +97,6 @@ def _times(cell: "Cell | None") -> str:
     if cell is None or math.isnan(cell.alone.ratio):
         return "-"
     return f"{cell.alone.ratio:.2f}{_MARKS.get(cell.alone.verdict, ' ')}"
-
-
-def _ratio(decision: "Decision") -> str:
-    return "-" if math.isnan(decision.ratio) else f"{decision.ratio:.2f}"
-
-
-def _interval(decision: "Decision") -> str:
-    if math.isnan(decision.ratio) or not math.isfinite(decision.high):
-        return decision.reason if math.isnan(decision.ratio) else f"n={decision.n}"
-    return f"[{decision.low:.2f}, {decision.high:.2f}]"
-
-
-def _unresolved(decision: "Decision") -> bool:
-    return not math.isnan(decision.ratio) and decision.low <= 1 <= decision.high
 
 
 def _or_zero(value: float) -> float:

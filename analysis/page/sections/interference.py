@@ -1,0 +1,141 @@
+"""Who slows whom: the matrix of every kernel beside every other."""
+
+import math
+
+from analysis.corun import Cell as Pair
+from analysis.corun import CorunReport
+from analysis.page.comparing import verdict_cell
+from analysis.page.model import (
+    Block,
+    Cell,
+    Matrix,
+    MatrixCell,
+    Section,
+    Text,
+    columns,
+    table,
+)
+from analysis.page.source import Host
+from analysis.stats import Decision
+from analysis.wording import SPACES, ratio, ratio_interval, unresolved
+
+LEAD = (
+    "Time of a victim beside an aggressor over its time alone: 2.00 is half the speed. Beside spin,"
+    " which uses no memory, what is left is not clock, power or scheduling."
+)
+_MARKS = {"hurts": "+", "helps": "-", "neutral": "."}
+MARKS = (
+    "+ slower for certain (95 %, beyond the dead band), . no difference that matters, no sign:"
+    " cannot tell"
+)
+
+
+def section(host: Host) -> Section | None:
+    """Matrices, then every pair with interval and prediction."""
+    blocks: list[Block] = []
+    sources = []
+    for run, report in host.of(CorunReport):
+        if not report.cells:
+            continue
+        sources.append(run.source)
+        blocks += _matrices(report, run.name)
+        blocks += _pairs(report, run.name)
+        if math.isfinite(report.median_error):
+            blocks.append(
+                Text(
+                    f"The sharing law, for pairs of different kernels: speeds off by"
+                    f" {report.median_error:.0%} in the median, {report.worst_error:+.0%} at worst"
+                    f" ({report.worst_pair})."
+                )
+            )
+        blocks += _spaces(report, run.name)
+    if not blocks:
+        return None
+    return Section("interference", "Who slows whom", LEAD, tuple(blocks), tuple(sources))
+
+
+def _matrices(report: CorunReport, name: str) -> list[Matrix]:
+    found = []
+    for split in dict.fromkeys(tuple(sorted(cell.threads)) for cell in report.cells):
+        for space, told in SPACES.items():
+            cells = {
+                (c.victim, c.aggressor): c
+                for c in report.cells
+                if c.space == space and tuple(sorted(c.threads)) == split
+            }
+            victims = [k for k in report.kernels if any(v == k for v, _ in cells)]
+            aggressors = [k for k in report.kernels if any(a == k for _, a in cells)]
+            if victims:
+                found.append(
+                    Matrix(
+                        f"{split[0]}:{split[1]} threads, {told} ({name})",
+                        "victim ↓ beside →",
+                        tuple(victims),
+                        tuple(aggressors),
+                        tuple(tuple(_cell(cells.get((v, a))) for a in aggressors) for v in victims),
+                        "time beside / time alone",
+                        (MARKS,),
+                    )
+                )
+    return found
+
+
+def _cell(pair: Pair | None) -> MatrixCell:
+    if pair is None or math.isnan(pair.alone.ratio):
+        return MatrixCell("-", math.nan)
+    text = f"{pair.alone.ratio:.2f}{_MARKS.get(pair.alone.verdict, '')}"
+    hint = f"{pair.victim} beside {pair.aggressor}: {ratio_interval(pair.alone)}"
+    return MatrixCell(text, pair.alone.ratio, hint)
+
+
+def _pairs(report: CorunReport, name: str) -> tuple[Block, ...]:
+    return table(
+        f"Every pair in one address space, {report.rounds} rounds ({name})",
+        columns(
+            "victim", "beside", "threads", "#of alone", "-95 % interval", "#of spin", "#by the law",
+            "#error of the law",
+        ),
+        [
+            (
+                Cell(pair.victim),
+                Cell(pair.aggressor),
+                Cell(f"{pair.threads[0]}:{pair.threads[1]}"),
+                _ratio(pair.alone),
+                Cell(ratio_interval(pair.alone)),
+                _ratio(pair.spin),
+                _number(pair.predicted, f"{pair.predicted:.2f}"),
+                _number(
+                    math.nan if pair.victim == pair.aggressor else pair.error, f"{pair.error:+.0%}"
+                ),
+            )
+            for pair in report.cells
+            if pair.space == "shared"
+        ],
+    )  # fmt: skip
+
+
+def _spaces(report: CorunReport, name: str) -> tuple[Block, ...]:
+    return table(
+        f"One address space over two, for the same pair ({name})",
+        columns("victim", "beside", "threads", "#cost in time", "-95 % interval", "verdict"),
+        [
+            (
+                Cell(s.victim),
+                Cell(s.aggressor),
+                Cell(f"{s.threads[0]}:{s.threads[1]}"),
+                _ratio(s.cost),
+                Cell(ratio_interval(s.cost)),
+                verdict_cell(s.cost, "not resolved" if unresolved(s.cost) else ""),
+            )
+            for s in report.spaces
+        ],
+    )
+
+
+def _ratio(decision: Decision) -> Cell:
+    hint = "" if math.isnan(decision.ratio) else f"{decision.ratio:.4f}, {decision.n} pairs"
+    return Cell(ratio(decision), decision.ratio, hint=hint)
+
+
+def _number(value: float, text: str) -> Cell:
+    return Cell("-" if math.isnan(value) else text, value)

@@ -1,0 +1,167 @@
+"""From paths to hosts with their runs, each with the report that the console prints too."""
+
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from analysis import attribution, corun, remedy_report
+from analysis import report as plain_report
+from analysis.files import find, is_journal
+from analysis.load import Results, load, rows
+from analysis.page.model import Source
+from analysis.report import Note, Report
+from bench.units import about
+
+BUILDERS: Mapping[str, Callable[[Path, str, Mapping[str, Any]], object]] = MappingProxyType(
+    {
+        "remedy": remedy_report.build,
+        "corun": corun.build,
+        "attribute": lambda folder, _, options: attribution.build(folder, options),
+    }
+)
+"""Kind of run, which its plan has options of that name for -> what builds its report."""
+
+Built = TypeVar("Built")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a report depends on beside the results."""
+
+    program: str = "python -m bench"
+    """The form in which commands are printed."""
+    python: str = "python"
+    commands: Collection[str] = ()
+    """Names of the commands this version has: others are not proposed."""
+    rule: Mapping[str, Any] = field(default_factory=dict)
+    """``dead_band`` and ``accept_unknown``, in place of those the run was given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run of one host."""
+
+    name: str
+    """Short and different from all others of the page."""
+    kind: str
+    """Of ``BUILDERS``; empty for ``run`` and its presets."""
+    results: Results
+    report: object
+    command: str
+    """That it was begun with; empty where that is not known."""
+
+    @property
+    def digest(self) -> str:
+        """Of its plan; empty where there is none."""
+        return str(self.results.plan.get("digest", ""))
+
+    @property
+    def source(self) -> Source:
+        """How to make it again."""
+        return Source(self.name, self.command, self.digest)
+
+
+@dataclass(frozen=True, eq=False)
+class Host:
+    """One host and all runs of it."""
+
+    name: str
+    runs: tuple[Run, ...]
+    options: Options
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Content of ``host.json`` of the last run that has one."""
+        return next((run.results.host for run in reversed(self.runs) if run.results.host), {})
+
+    def of(self, kind: type[Built]) -> list[tuple[Run, Built]]:
+        """Runs with a report of one class."""
+        return [(run, run.report) for run in self.runs if isinstance(run.report, kind)]
+
+    @property
+    def reports(self) -> list[tuple[Run, Report]]:
+        """Runs of ``bench run`` and its presets."""
+        return self.of(Report)
+
+
+def read(paths: Sequence[str | Path], options: Options) -> list[Host]:
+    """Read results and sort them by host.
+
+    Raises
+    ------
+    UsageError
+        No results there, or results of something else.
+    PagestormError
+        A damaged file.
+    """
+    files = list(dict.fromkeys(file for path in paths for file in find(path)))
+    found: dict[tuple[str, ...], list[Results]] = {}
+    for file in files:
+        results = load(file) if is_journal(file) else _values_only(file)
+        found.setdefault(_host_key(results), []).append(results)
+    names = [key[0] for key in found]
+    hosts = []
+    taken: set[str] = set()
+    for key, own in found.items():
+        own.sort(key=lambda r: min((row["time"] for row in r.rows), default=""))
+        name = key[0] if names.count(key[0]) == 1 else f"{key[0]} ({_folder_name(own[0])})"
+        hosts.append(Host(name, tuple(_run(r, options, taken) for r in own), options))
+    return hosts
+
+
+def _run(results: Results, options: Options, taken: set[str]) -> Run:
+    given = results.plan.get("options", {})
+    kind = next((kind for kind in BUILDERS if kind in given), "")
+    if kind:
+        report = BUILDERS[kind](results.folder, options.program, options.rule)
+    else:
+        report = plain_report.build(
+            results,
+            options.program,
+            options.rule,
+            python=options.python,
+            commands=options.commands,
+        )
+        if not results.plan and not results.blocks:
+            # Without a plan nothing is known of what was compared, or left out.
+            report.not_tested = [
+                Note(
+                    "comparisons, skips and step times",
+                    "they are in the output directory of the run, and this is a file of values",
+                )
+            ]
+    name = wanted = _folder_name(results)
+    while name in taken:
+        name = f"{wanted} {len(taken) + 1}"
+    taken.add(name)
+    command = f"{options.program} {shlex.join(results.argv)}" if results.argv else ""
+    return Run(name, kind, results, report, command)
+
+
+def _values_only(file: Path) -> Results:
+    """Results of a pyperf file: its values."""
+    made = Results(file, rows=rows(file), status="done")
+    made.rounds = 1 + max((row["round"] for row in made.rows), default=-1)
+    return made
+
+
+def _folder_name(results: Results) -> str:
+    return results.folder.resolve().name
+
+
+def _host_key(results: Results) -> tuple[str, ...]:
+    """What tells hosts apart: names alone do not, nor do facts alone."""
+    name = next((row["host"] for row in results.rows if row["host"]), "") or _folder_name(results)
+    facts = results.host
+    if not facts:
+        return (name,)
+    memory = facts.get("memory", {}).get("total_bytes") or 0
+    return (
+        name,
+        str(facts.get("cpu", {}).get("name")),
+        str(facts.get("cpus", {}).get("online")),
+        about(round(memory / 1024**3) * 1024**3),
+    )
