@@ -26,6 +26,8 @@ def number(value: float) -> str:
     """Three digits, as many as such a measurement has; ``-`` for what is not known."""
     if math.isnan(value):
         return "-"
+    if abs(value) >= 1e7:
+        return f"{value:.3g}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
 
 

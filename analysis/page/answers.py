@@ -7,6 +7,7 @@ Verdicts are those of the comparisons; here they are counted and quoted, and not
 from collections.abc import Sequence
 
 from analysis.concurrency import Concurrency
+from analysis.page.comparing import arrow
 from analysis.page.model import LOOKS, Answer
 from analysis.page.source import Host
 from analysis.paired import Comparison, gain
@@ -100,7 +101,7 @@ def _of_change(change: str, tested: Sequence[Comparison]) -> str:
         else:
             said = "makes no difference to" if verdict == "neutral" else "cannot be told for"
             parts.append(f"{said} {len(same)}")
-    return f"Of {counted(len(own), 'case')}, {change} {', '.join(parts)}."
+    return f"Of {counted(len(own), 'case')}, {arrow(change)} {', '.join(parts)}."
 
 
 def _with(found: Sequence[Comparison], change: str, verdict: str) -> list[Comparison]:
@@ -138,12 +139,12 @@ def _threads(reports: Sequence[Report], program: str) -> Answer:
             by_kernel[best.label] = best
     top = max(by_kernel.values(), key=lambda b: b.gbps)
     told = [
-        f"{b.label} {format_size(b.size)} {b.pages} moves most, {number(b.gbps)} GB/s, with"
-        f" {b.threads} and at least 95 % of it from {b.enough} on"
-        for b in sorted(by_kernel.values(), key=lambda b: -b.gbps)[:3]
+        f"{b.label} {number(b.gbps)} GB/s with {b.threads} (95 % of it from {b.enough} on)"
+        for b in sorted(by_kernel.values(), key=lambda b: -b.gbps)[:4]
     ]
     tried = sorted({n for b in found for n in b.tried})
-    text = f"Medians, kernel alone: {'; '.join(told)}. Tried: {', '.join(map(str, tried))}."
+    text = f"Most bandwidth of kernels alone, medians: {'; '.join(told)}."
+    text += f" Tried: {', '.join(map(str, tried))}."
     if top.saturation is not None:
         limit = top.saturation
         text += (
@@ -183,7 +184,7 @@ def _apart(remedies: Sequence[RemedyReport], program: str) -> Answer:
         middle, ends = gain_cells(best.total)
         return Answer(question, f"{best.name} pays, {middle} {ends} of total work", text, "helps")
     if not locks:
-        return Answer(question, _UNTRIED, text, command=command)
+        return Answer(question, _UNTRIED, text, command=command or f"{program} remedy")
     if all(r.total.verdict in ("neutral", "hurts") for r in locks):
         rest = " of those tested" if untested else ""
         return Answer(question, f"no interlock{rest} pays", text, "neutral", command)
@@ -208,17 +209,13 @@ def _unknown(host: Host, reports: Sequence[Report], remedies: Sequence[RemedyRep
     if unclear:
         smallest = sorted(d.smallest_effect for d in unclear)
         middle = percent(smallest[len(smallest) // 2]).lstrip("+")
-        parts.append(
-            f"{len(unclear)} of {counted(len(decisions), 'comparison')}: half of those could have"
-            f" seen no effect under {middle}."
-        )
+        parts.append(f"Half of those could not have seen an effect under {middle}.")
     caveats = [note for report in reports for note in report.notes if "hypervisor" in note]
     parts += [f"{_capital(note)}." for note in dict.fromkeys(caveats)]
     parts += dict.fromkeys(
         f"Not tested: {note.what}."
         for report in reports
-        for note in report.not_tested
-        if not (remedies and note.remedy.endswith(" remedy"))
+        for note in host.open_ended(report.not_tested)
     )
     left_out = sum(len(r.skipped) for r in reports)
     if left_out:

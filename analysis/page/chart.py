@@ -8,7 +8,7 @@ from analysis.page.markup import Html, join, tag
 from analysis.page.model import Axis, Bar, Chart, Point, Series
 
 WIDTH, HEIGHT = 460.0, 280.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 12.0, 44.0
+RIGHT, TOP, BOTTOM = 14.0, 12.0, 44.0
 DASHES = {"-": None, "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
 BAR_WIDTH, BAR_HEIGHT = 220.0, 20.0
 _MARK_ROOM = 7.0
@@ -38,7 +38,8 @@ class Scale:
 
 def chart_svg(chart: Chart, name: str) -> Html:
     """Draw a chart; ``name`` begins the ids of its parts."""
-    x = Scale(chart.x, LEFT, WIDTH - RIGHT)
+    longest = max((len(text) for _, text in chart.y.ticks), default=1)
+    x = Scale(chart.x, 30 + _MARK_ROOM * longest, WIDTH - RIGHT)
     y = Scale(chart.y, HEIGHT - BOTTOM, TOP)
     title, summary = f"{name}-title", f"{name}-summary"
     return tag(
@@ -72,7 +73,7 @@ def key_svg(series: Series) -> Html:
 
 
 def _grid(x: Scale, y: Scale) -> Html:
-    bottom, left = HEIGHT - BOTTOM, LEFT
+    bottom, left = HEIGHT - BOTTOM, x.first
     parts = []
     for value, text in y.axis.ticks:
         at = y(value)
@@ -116,7 +117,7 @@ def _with_room(scale: Scale) -> list[tuple[float, str]]:
         half = len(text) * _MARK_ROOM / 2
         if scale(value) - half > end:
             shown.append((value, text))
-            end = scale(value) + half + 4
+            end = scale(value) + half + 8
     return shown
 
 
@@ -125,7 +126,7 @@ def _marks(chart: Chart, x: Scale) -> Html:
     for at, text in chart.marks:
         place = x(at)
         # A curve that rises leaves room on top in the left half, else at the bottom.
-        on_top = place < (LEFT + WIDTH - RIGHT) / 2
+        on_top = place < (x.first + x.last) / 2
         y = TOP + 4 if on_top else HEIGHT - BOTTOM - 6
         parts.append(tag("line", class_="mark", x1=place, x2=place, y1=TOP, y2=HEIGHT - BOTTOM))
         parts.append(
@@ -240,7 +241,8 @@ def bar_axis_svg(axis: Axis) -> Html:
     x = Scale(axis, 4, BAR_WIDTH - 4)
     parts = []
     for value, text in _with_room(x):
-        at = min(max(x(value), 16), BAR_WIDTH - 16)
+        half = len(text) * _MARK_ROOM / 2
+        at = min(max(x(value), half), BAR_WIDTH - half)
         parts.append(tag("text", text, x=at, y=12, text_anchor="middle"))
         parts.append(tag("line", class_="axis", x1=x(value), x2=x(value), y1=16, y2=BAR_HEIGHT))
     return _bar(parts, "scale")
@@ -261,7 +263,7 @@ def _bar(parts: Sequence[Html], look: str) -> Html:
     return tag(
         "svg",
         parts,
-        class_=f"bar {look}",
+        class_=f"gauge {look}",
         viewBox=f"0 0 {BAR_WIDTH:g} {BAR_HEIGHT:g}",
         aria_hidden="true",
     )

@@ -23,6 +23,11 @@ def gain_axis(decisions: Sequence[Decision], predicted: Sequence[float] = ()) ->
     return Axis("change in speed", low, high, ticks, log=True)
 
 
+def arrow(change: str) -> str:
+    """``base → thp``."""
+    return change.replace(" -> ", " → ")
+
+
 def drawable(decision: Decision) -> bool:
     """Whether it has an interval to draw."""
     return bool(decision.n) and decision.low > 0 and math.isfinite(decision.high)
@@ -62,13 +67,13 @@ def counted_pairs(decision: Decision) -> str:
     return "1 pair" if decision.n == 1 else f"{decision.n} pairs"
 
 
-def comparison_row(c: Comparison, *, bars: bool) -> tuple[Cell, ...]:
+def comparison_row(c: Comparison, *, bars: bool, change: str = "") -> tuple[Cell, ...]:
     """Kernel, size, threads, change, gain, interval, bar and verdict."""
     return (
         Cell(c.label),
         Cell(format_size(c.size), c.size),
         Cell(str(c.threads), c.threads),
-        Cell(c.change),
+        Cell(change or arrow(c.change)),
         Cell(percent(c.gain[0]), c.gain[0], hint=f"{counted_pairs(c.decision)}, {c.gain[0]:+.2%}"),
         Cell(comparison_interval(c)),
         *([bar_cell(c.decision)] if bars else []),
@@ -76,13 +81,15 @@ def comparison_row(c: Comparison, *, bars: bool) -> tuple[Cell, ...]:
     )
 
 
-def comparison_columns(axis: Axis | None, dead_band: float) -> tuple[Column, ...]:
+def comparison_columns(
+    axis: Axis | None, dead_band: float, change: str = "change"
+) -> tuple[Column, ...]:
     """Columns of such rows."""
     return (
         Column("kernel"),
         Column("size", "number"),
         Column("threads", "number"),
-        Column("change"),
+        Column(change),
         Column("gain", "number"),
         Column("95 % interval", "number", sortable=False),
         *([bar_column(axis, dead_band)] if axis else []),

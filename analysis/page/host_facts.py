@@ -95,7 +95,12 @@ def _between(thp: Mapping[str, Any]) -> str:
     sizes = thp.get("sizes") or {}
     if not sizes:
         return "this kernel has none"
-    on = [format_size(int(size)) for size, state in sizes.items() if state not in ("never",)]
+    whole = str(thp.get("pmd_bytes"))
+    on = [
+        format_size(int(size))
+        for size, state in sizes.items()
+        if state != "never" and size != whole
+    ]
     return f"on: {', '.join(on)}" if on else "all off"
 
 

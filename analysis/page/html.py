@@ -1,6 +1,7 @@
 """A page as one HTML file that needs nothing else: style, script and figures are in it."""
 
 import math
+import re
 from collections.abc import Iterable
 from importlib import resources
 from itertools import count
@@ -32,6 +33,10 @@ from analysis.wording import number
 
 LONG_LIST = 5
 """Longer ones are folded."""
+LONG_TEXT = 18
+"""Characters; longer texts get room before they wrap."""
+LONG_TABLE = 24
+"""Rows; longer ones scroll under their head."""
 
 
 def render(page: Page) -> str:
@@ -225,11 +230,11 @@ class _Writer:
                 "div",
                 tag(
                     "table",
-                    tag("caption", table.caption, id=label),
+                    _caption(table.caption, label),
                     tag("thead", heads),
                     tag("tbody", rows),
                 ),
-                class_="box",
+                class_="box tall" if len(rows) > LONG_TABLE else "box",
                 role="region",
                 aria_labelledby=label,
             ),
@@ -242,10 +247,10 @@ class _Writer:
         most = max([1.1, *known])
         heads = [
             tag("th", matrix.corner, scope="col", class_="corner"),
-            *(tag("th", name, scope="col") for name in matrix.columns),
+            *(tag("th", breakable(name), scope="col") for name in matrix.columns),
         ]
         rows = [
-            tag("tr", tag("th", name, scope="row"), [_heat(c, most) for c in row])
+            tag("tr", tag("th", breakable(name), scope="row"), [_heat(c, most) for c in row])
             for name, row in zip(matrix.rows, matrix.cells, strict=True)
         ]
         scale = tag(
@@ -262,7 +267,7 @@ class _Writer:
                 "div",
                 tag(
                     "table",
-                    tag("caption", matrix.caption, id=label),
+                    _caption(matrix.caption, label),
                     tag("thead", tag("tr", heads)),
                     tag("tbody", rows),
                     class_="matrix",
@@ -308,6 +313,17 @@ class _Writer:
         return tag("details", tag("summary", "Values"), table)
 
 
+def _caption(text: str, label: str) -> Html:
+    # The span stays in view where the table is wider than its box.
+    return tag("caption", tag("span", text, id=label))
+
+
+def breakable(text: str) -> Html:
+    """Text of a name, which may wrap before its parameters and between them."""
+    pieces = re.split(r"(?<=,)|(?=\[)", text)
+    return join(*(piece if i == 0 else join(tag("wbr"), piece) for i, piece in enumerate(pieces)))
+
+
 def _pairs(row: tuple[Cell, ...], table: Table) -> Iterable[tuple[Cell, Column]]:
     return zip(row, table.columns, strict=True)
 
@@ -329,16 +345,17 @@ def _head(column: Column) -> Html:
 
 
 def _cell(cell: Cell, column: Column, first: bool) -> Html:
-    content = cell.text
+    content: str = breakable(cell.text) if column.align == "text" else cell.text
     if cell.bar is not None and column.axis is not None:
         content = bar_svg(cell.bar, column.axis, column.band)
+    long = "long" if column.align == "text" and len(cell.text) > LONG_TEXT else ""
     value = cell.value
     known = value is not None and math.isfinite(value)
     return tag(
         "th" if first else "td",
         content,
         scope="row" if first else None,
-        class_=" ".join(filter(None, (column.align, cell.look))),
+        class_=" ".join(filter(None, (column.align, cell.look, long))),
         data_value=f"{value:.6g}" if known and column.sortable else None,
         data_tip=cell.hint or None,
     )
@@ -362,5 +379,6 @@ def _item(item: Item) -> Html:
     return join(
         tag("b", item.what),
         f": {item.reason}" if item.reason else "",
+        tag("div", f"→ {item.way_out}") if item.way_out else "",
         _command(item.command) if item.command else "",
     )

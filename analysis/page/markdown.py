@@ -88,6 +88,8 @@ def _block(block: Block) -> list[str]:
 
 def _item(item: Item) -> list[str]:
     lines = [f"- **{_text(item.what)}**: {_text(item.reason)}"]
+    if item.way_out:
+        lines.append(f"  → {_text(item.way_out)}")
     return [*lines, f"  {_code(item.command)}"] if item.command else lines
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-VOID = frozenset(("br", "col", "hr", "meta", "input"))
+VOID = frozenset(("br", "col", "hr", "meta", "wbr"))
 
 
 class Html(str):

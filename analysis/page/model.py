@@ -170,7 +170,10 @@ class Item:
 
     what: str
     reason: str
+    way_out: str = ""
+    """In words."""
     command: str = ""
+    """That can be pasted."""
 
 
 @dataclass(frozen=True)

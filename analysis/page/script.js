@@ -118,7 +118,8 @@
 
   const reachable = () =>
     all(".box").forEach((box) => {
-      if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+      if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1)
+        box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     });
   addEventListener("resize", reachable);

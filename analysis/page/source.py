@@ -1,7 +1,7 @@
 """From paths to hosts with their runs, each with the report that the console prints too."""
 
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from analysis import attribution, corun, remedy_report
 from analysis import report as plain_report
 from analysis.files import find, is_journal
 from analysis.load import Results, load, rows
-from analysis.page.model import Source
+from analysis.page.model import Item, Source
 from analysis.report import Note, Report
 from bench.units import about
 
@@ -52,6 +52,8 @@ class Run:
     report: object
     command: str
     """That it was begun with; empty where that is not known."""
+    tag: str = ""
+    """For captions: its name, where the host has several."""
 
     @property
     def digest(self) -> str:
@@ -81,6 +83,24 @@ class Host:
         """Runs with a report of one class."""
         return [(run, run.report) for run in self.runs if isinstance(run.report, kind)]
 
+    def item(self, note: Note) -> Item:
+        """What was left out; its way out is a command where that can be pasted as it is."""
+        program = self.options.program
+        if note.remedy.startswith((f"{program} ", self.options.python)):
+            return Item(note.what, note.reason, command=note.remedy)
+        return Item(note.what, note.reason, note.remedy)
+
+    def open_ended(self, notes: Iterable[Note]) -> list[Note]:
+        """Those among a run's notes that no other run of the host has settled."""
+        apart = bool(self.of(remedy_report.RemedyReport))
+        pages = any(c.question == "pages" for _, r in self.reports for c in r.comparisons)
+        return [
+            note
+            for note in notes
+            if not (apart and note.remedy.endswith(" remedy"))
+            and not (pages and note.what == "page sizes")
+        ]
+
     @property
     def reports(self) -> list[tuple[Run, Report]]:
         """Runs of ``bench run`` and its presets."""
@@ -108,11 +128,11 @@ def read(paths: Sequence[str | Path], options: Options) -> list[Host]:
     for key, own in found.items():
         own.sort(key=lambda r: min((row["time"] for row in r.rows), default=""))
         name = key[0] if names.count(key[0]) == 1 else f"{key[0]} ({_folder_name(own[0])})"
-        hosts.append(Host(name, tuple(_run(r, options, taken) for r in own), options))
+        hosts.append(Host(name, tuple(_run(r, options, taken, len(own) > 1) for r in own), options))
     return hosts
 
 
-def _run(results: Results, options: Options, taken: set[str]) -> Run:
+def _run(results: Results, options: Options, taken: set[str], several: bool) -> Run:
     given = results.plan.get("options", {})
     kind = next((kind for kind in BUILDERS if kind in given), "")
     if kind:
@@ -138,7 +158,7 @@ def _run(results: Results, options: Options, taken: set[str]) -> Run:
         name = f"{wanted} {len(taken) + 1}"
     taken.add(name)
     command = f"{options.program} {shlex.join(results.argv)}" if results.argv else ""
-    return Run(name, kind, results, report, command)
+    return Run(name, kind, results, report, command, f" ({name})" if several else "")
 
 
 def _values_only(file: Path) -> Results:

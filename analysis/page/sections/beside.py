@@ -20,13 +20,24 @@ def section(host: Host) -> Section | None:
     for run, report in host.reports:
         found = comparable(slowdowns(run.results.rows))
         if found:
-            blocks.append(_matrix(found, run.name))
-        tested = [c for c in report.comparisons if c.question == "beside" and c.decision.n]
+            blocks.append(_matrix(found, run.tag))
+        # Neighbours at a set rate are points of a curve, in a section of their own.
+        paced = {c.block for c in report.comparisons if " GB/s" in c.change and report.loaded}
+        tested = [
+            c
+            for c in report.comparisons
+            if c.question == "beside" and c.decision.n and c.block not in paced
+        ]
         axis = gain_axis([c.decision for c in tested])
         blocks += table(
-            f"Beside a neighbour against alone ({run.name})",
-            comparison_columns(axis, dead_band(run.results)),
-            [comparison_row(c, bars=axis is not None) for c in tested],
+            f"Beside a neighbour against alone{run.tag}",
+            comparison_columns(axis, dead_band(run.results), "beside"),
+            [
+                comparison_row(
+                    c, bars=axis is not None, change=c.change.removeprefix("alone -> beside ")
+                )
+                for c in tested
+            ],
         )
         if found or tested:
             sources.append(run.source)
@@ -35,12 +46,12 @@ def section(host: Host) -> Section | None:
     return Section("beside", "Beside a neighbour", LEAD, tuple(blocks), tuple(sources))
 
 
-def _matrix(found: list[Slowdown], name: str) -> Matrix:
+def _matrix(found: list[Slowdown], tag: str) -> Matrix:
     victims = sorted({_victim(s) for s in found})
     neighbours = sorted({s.beside for s in found})
     cells = {(_victim(s), s.beside): s for s in found}
     return Matrix(
-        f"Time beside a neighbour over time alone ({name})",
+        f"Time beside a neighbour over time alone{tag}",
         "kernel ↓ beside →",
         tuple(victims),
         tuple(neighbours),

@@ -21,7 +21,8 @@ from analysis.wording import SPACES, ratio, ratio_interval, unresolved
 
 LEAD = (
     "Time of a victim beside an aggressor over its time alone: 2.00 is half the speed. Beside spin,"
-    " which uses no memory, what is left is not clock, power or scheduling."
+    " which uses no memory, what is left is not clock, power or scheduling. Predicted: by the"
+    " sharing law, from each kernel alone and beside itself."
 )
 _MARKS = {"hurts": "+", "helps": "-", "neutral": "."}
 MARKS = (
@@ -38,8 +39,8 @@ def section(host: Host) -> Section | None:
         if not report.cells:
             continue
         sources.append(run.source)
-        blocks += _matrices(report, run.name)
-        blocks += _pairs(report, run.name)
+        blocks += _matrices(report, run.tag)
+        blocks += _pairs(report, run.tag)
         if math.isfinite(report.median_error):
             blocks.append(
                 Text(
@@ -48,13 +49,13 @@ def section(host: Host) -> Section | None:
                     f" ({report.worst_pair})."
                 )
             )
-        blocks += _spaces(report, run.name)
+        blocks += _spaces(report, run.tag)
     if not blocks:
         return None
     return Section("interference", "Who slows whom", LEAD, tuple(blocks), tuple(sources))
 
 
-def _matrices(report: CorunReport, name: str) -> list[Matrix]:
+def _matrices(report: CorunReport, tag: str) -> list[Matrix]:
     found = []
     for split in dict.fromkeys(tuple(sorted(cell.threads)) for cell in report.cells):
         for space, told in SPACES.items():
@@ -68,7 +69,7 @@ def _matrices(report: CorunReport, name: str) -> list[Matrix]:
             if victims:
                 found.append(
                     Matrix(
-                        f"{split[0]}:{split[1]} threads, {told} ({name})",
+                        f"{split[0]}:{split[1]} threads, {told}{tag}",
                         "victim ↓ beside →",
                         tuple(victims),
                         tuple(aggressors),
@@ -88,12 +89,12 @@ def _cell(pair: Pair | None) -> MatrixCell:
     return MatrixCell(text, pair.alone.ratio, hint)
 
 
-def _pairs(report: CorunReport, name: str) -> tuple[Block, ...]:
+def _pairs(report: CorunReport, tag: str) -> tuple[Block, ...]:
     return table(
-        f"Every pair in one address space, {report.rounds} rounds ({name})",
+        f"Every pair in one address space, {report.rounds} rounds{tag}",
         columns(
-            "victim", "beside", "threads", "#of alone", "-95 % interval", "#of spin", "#by the law",
-            "#error of the law",
+            "victim", "beside", "threads", "#of alone", "-95 % interval", "#of spin", "#predicted",
+            "#off by",
         ),
         [
             (
@@ -108,15 +109,19 @@ def _pairs(report: CorunReport, name: str) -> tuple[Block, ...]:
                     math.nan if pair.victim == pair.aggressor else pair.error, f"{pair.error:+.0%}"
                 ),
             )
-            for pair in report.cells
+            for pair in sorted(report.cells, key=_worst_first)
             if pair.space == "shared"
         ],
     )  # fmt: skip
 
 
-def _spaces(report: CorunReport, name: str) -> tuple[Block, ...]:
+def _worst_first(pair: Pair) -> float:
+    return 0.0 if math.isnan(pair.alone.ratio) else -pair.alone.ratio
+
+
+def _spaces(report: CorunReport, tag: str) -> tuple[Block, ...]:
     return table(
-        f"One address space over two, for the same pair ({name})",
+        f"One address space over two, for the same pair{tag}",
         columns("victim", "beside", "threads", "#cost in time", "-95 % interval", "verdict"),
         [
             (

@@ -4,7 +4,7 @@ from collections import Counter
 
 from analysis.attribution import AttributionReport
 from analysis.corun import CorunReport
-from analysis.page.model import Block, Cell, Item, Items, Listing, Section, columns, table
+from analysis.page.model import Block, Cell, Items, Listing, Section, columns, table
 from analysis.page.source import Host, Run
 from analysis.remedy_report import RemedyReport
 from analysis.report import Note, Report
@@ -17,20 +17,20 @@ def section(host: Host) -> Section | None:
     """Skips, rejections, disturbances and notes of every run."""
     blocks: list[Block] = []
     for run in host.runs:
-        blocks += _of_run(run)
+        blocks += _of_run(host, run)
     blocks = [*_disturbed(host), *blocks]
     return Section("limits", "Limits of these results", LEAD, tuple(blocks)) if blocks else None
 
 
-def _of_run(run: Run) -> list[Block]:
-    report, name = run.report, run.name
+def _of_run(host: Host, run: Run) -> list[Block]:
+    report = run.report
     lists: list[tuple[str, list[Note]]] = []
     told: list[tuple[str, list[str]]] = []
     if isinstance(report, Report):
         lists = [
             ("Skipped", report.skipped),
             ("Rejected", report.rejected),
-            ("Not tested", report.not_tested),
+            ("Not tested", host.open_ended(report.not_tested)),
         ]
         told = [
             ("Read with care", flags(report)),
@@ -46,11 +46,9 @@ def _of_run(run: Run) -> list[Block]:
     elif isinstance(report, AttributionReport):
         told = [("Notes", report.notes)]
     blocks: list[Block] = [
-        Items(f"{title} ({name})", tuple(Item(n.what, n.reason, n.remedy) for n in notes))
-        for title, notes in lists
-        if notes
+        Items(f"{title}{run.tag}", tuple(map(host.item, notes))) for title, notes in lists if notes
     ]
-    return blocks + [Listing(f"{title} ({name})", tuple(lines)) for title, lines in told if lines]
+    return blocks + [Listing(f"{title}{run.tag}", tuple(lines)) for title, lines in told if lines]
 
 
 def _disturbed(host: Host) -> tuple[Block, ...]:

@@ -23,7 +23,7 @@ def section(host: Host) -> Section | None:
         for curve in report.loaded:
             blocks += table(
                 f"{curve.victim} {format_size(curve.size)} {curve.pages} beside {curve.loader}"
-                f" {curve.threads}t ({run.name})",
+                f" {curve.threads}t{run.tag}",
                 columns(
                     "GB/s asked of a thread",
                     "#traffic GB/s",

@@ -20,7 +20,7 @@ def section(host: Host) -> Section | None:
             own = [c for c in tested if c.question == question]
             axis = gain_axis([c.decision for c in own])
             blocks += table(
-                f"By {question} ({run.name})",
+                f"By {question}{run.tag}",
                 comparison_columns(axis, dead_band(run.results)),
                 [comparison_row(c, bars=axis is not None) for c in own],
             )

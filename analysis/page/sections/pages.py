@@ -2,6 +2,7 @@
 
 from analysis.gallery import dead_band
 from analysis.page.comparing import (
+    arrow,
     comparison_columns,
     comparison_row,
     gain_axis,
@@ -30,13 +31,13 @@ def section(host: Host) -> Section | None:
         tested = [c for c in asked if c.decision.n]
         axis = gain_axis([c.decision for c in tested])
         blocks += table(
-            f"Page policies against the baseline of their block ({run.name})",
+            f"Page policies against the baseline of their block{run.tag}",
             comparison_columns(axis, dead_band(run.results)),
             [comparison_row(c, bars=axis is not None) for c in tested],
         )
         unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
         if unclear:
-            items = tuple(Item(comparison_name(c), way_out(c)) for c in unclear)
+            items = tuple(Item(arrow(comparison_name(c)), way_out(c)) for c in unclear)
             blocks.append(Items("Cannot tell", items))
         untested = [c for c in asked if not c.decision.n and not c.skipped]
         if untested:
@@ -53,6 +54,6 @@ def _without(untested: list[Comparison]) -> tuple[Item, ...]:
         key = (c.label, c.threads, c.change, c.decision.reason, c.decision.command)
         alike.setdefault(key, []).append(format_size(c.size))
     return tuple(
-        Item(f"{label} {threads}t {change} at {', '.join(sizes)}", reason, command)
+        Item(f"{label} {threads}t {arrow(change)} at {', '.join(sizes)}", reason, command=command)
         for (label, threads, change, reason, command), sizes in alike.items()
     )

@@ -34,22 +34,22 @@ def section(host: Host) -> Section | None:
     for run, report in host.of(RemedyReport):
         sources.append(run.source)
         blocks.append(Text(f"{report.scenario}: {report.conclusion}."))
-        blocks += _workload(report, run.name)
+        blocks += _workload(report, run.tag)
         if report.before:
             blocks.append(Listing("Before anything was tried", tuple(report.before)))
         tested = [r for r in report.remedies if r.tested]
-        blocks += _gains(report, tested, run.name)
+        blocks += _gains(report, tested, run.tag)
         if len(report.actors) > 1:
-            blocks += _by_actor(report, tested, run.name)
-        blocks += _left(report, tested)
+            blocks += _by_actor(report, tested, run.tag)
+        blocks += _left(host, report, tested)
     if not blocks:
         return None
     return Section("remedies", "Remedies", LEAD, tuple(blocks), tuple(sources))
 
 
-def _workload(report: RemedyReport, name: str) -> tuple[Block, ...]:
+def _workload(report: RemedyReport, tag: str) -> tuple[Block, ...]:
     return table(
-        f"{report.scenario} as it is ({name})",
+        f"{report.scenario} as it is{tag}",
         columns("actor", "kernel", "#threads", "#weight", "#GB/s useful", "#speed of alone"),
         [
             (
@@ -65,11 +65,11 @@ def _workload(report: RemedyReport, name: str) -> tuple[Block, ...]:
     )
 
 
-def _gains(report: RemedyReport, tested: Sequence[RemedyResult], name: str) -> tuple[Block, ...]:
+def _gains(report: RemedyReport, tested: Sequence[RemedyResult], tag: str) -> tuple[Block, ...]:
     axis = gain_axis([r.total for r in tested], [r.predicted for r in tested])
     bars = [bar_column(axis, report.dead_band)] if axis else []
     return table(
-        f"Change of total work, {report.rounds} fresh samples ({name})",
+        f"Change of total work, {report.rounds} fresh samples{tag}",
         [
             *columns("remedy", "#gain", "-95 % interval"),
             *bars,
@@ -90,14 +90,14 @@ def _gains(report: RemedyReport, tested: Sequence[RemedyResult], name: str) -> t
     )
 
 
-def _by_actor(report: RemedyReport, tested: Sequence[RemedyResult], name: str) -> tuple[Block, ...]:
+def _by_actor(report: RemedyReport, tested: Sequence[RemedyResult], tag: str) -> tuple[Block, ...]:
     critical = next((actor.name for actor in report.actors if actor.critical), "")
     heads: list[Column] = [
         *columns("remedy"),
         *(Column(actor.name, "number", sortable=False) for actor in report.actors),
     ]
     return table(
-        f"Speed of each actor: + shown to help, - to hurt, = neutral ({name})",
+        f"Speed of each actor{tag}",
         heads,
         [
             (
@@ -109,10 +109,11 @@ def _by_actor(report: RemedyReport, tested: Sequence[RemedyResult], name: str) -
             )
             for r in tested
         ],
+        ("+ shown to help, - to hurt, = neutral, no sign: cannot tell",),
     )
 
 
-def _left(report: RemedyReport, tested: Sequence[RemedyResult]) -> list[Block]:
+def _left(host: Host, report: RemedyReport, tested: Sequence[RemedyResult]) -> list[Block]:
     """What no verdict covers, and why."""
     blocks: list[Block] = []
     lists = (
@@ -120,8 +121,8 @@ def _left(report: RemedyReport, tested: Sequence[RemedyResult]) -> list[Block]:
         ("Cannot tell", [Item(r.name, r.total.reason) for r in tested if not r.total.decided]),
         ("Read with care", [Item(r.name, note) for r in tested for note in r.notes]),
         ("No verdict", [Item(r.name, r.total.reason) for r in report.remedies if not r.tested]),
-        ("Does not apply", [Item(n.what, n.reason, n.remedy) for n in report.refused]),
-        ("Not tested", [Item(n.what, n.reason, n.remedy) for n in report.untested]),
+        ("Does not apply", [host.item(n) for n in report.refused]),
+        ("Not tested", [host.item(n) for n in report.untested]),
     )
     for title, items in lists:
         if items:

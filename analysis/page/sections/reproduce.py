@@ -2,6 +2,7 @@
 
 from analysis.page.model import Block, Cell, Commands, Section, columns, table
 from analysis.page.source import Host
+from analysis.report import Note
 
 LEAD = (
     "The plan's digest is of blocks, CPUs, windows and options: two runs with equal digests"
@@ -39,6 +40,7 @@ def section(host: Host) -> Section | None:
         command: "goes on from here"
         for run in host.runs
         for command in getattr(run.report, "next_commands", ())
+        if host.open_ended([Note("", "", command)])
     }
     if proposed:
         blocks.append(Commands("Next", tuple(proposed.items())))

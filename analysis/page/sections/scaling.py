@@ -26,7 +26,7 @@ def section(host: Host) -> Section | None:
         if charts:
             blocks.append(Charts(charts))
         blocks += table(
-            f"Best number of threads ({run.name})",
+            f"Best number of threads{run.tag}",
             columns(
                 "kernel", "#size", "pages", "#best", "#GB/s", "#95 % from", "-tried", "saturation"
             ),

@@ -26,8 +26,11 @@ def section(host: Host) -> Section | None:
         charts = stall_charts(run.results)
         if charts:
             blocks.append(Charts(charts))
-        for victim in dict.fromkeys(s.label for s in report.stalls):
-            blocks += _quantiles([s for s in report.stalls if s.label == victim], run)
+        alike: dict[tuple[str, int, str], list[Stalls]] = {}
+        for one in report.stalls:
+            alike.setdefault((one.label, one.size, one.pages), []).append(one)
+        for own in alike.values():
+            blocks += _quantiles(sorted(own, key=lambda s: s.beside), run)
         blocks += _phases(report, run)
     if not blocks:
         return None
@@ -37,7 +40,8 @@ def section(host: Host) -> Section | None:
 def _quantiles(own: list[Stalls], run: Run) -> tuple[Block, ...]:
     quantiles, limits = list(own[0].quantiles_s), list(own[0].over_per_s)
     return table(
-        f"Steps of {own[0].label}: quantiles, and how many a second took longer ({run.name})",
+        f"Steps of {own[0].label} {format_size(own[0].size)} {own[0].pages}: quantiles, and how"
+        f" many a second took longer{run.tag}",
         columns(
             "beside",
             "#steps",
@@ -66,7 +70,7 @@ def _phases(report: Report, run: Run) -> list[Block]:
         own = [one for one in report.phases if tuple(one.ns_per_op) == names]
         units = " or ".join(dict.fromkeys(one.op for one in own))
         found += table(
-            f"Where the time went, ns by {units}; TLB: interrupts received ({run.name})",
+            f"Where the time went, ns by {units}; TLB: interrupts received{run.tag}",
             columns("case", *(f"#{name}" for name in names), "#touch/page", "#TLB/s", "#TLB/op"),
             [_phase_row(one, names) for one in own],
         )

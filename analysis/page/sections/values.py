@@ -20,20 +20,23 @@ def section(host: Host) -> Section | None:
         if not report.cases:
             continue
         sources.append(run.source)
-        done = f"{run.name}: {report.rounds} of {report.planned_rounds} rounds"
+        done = f"{report.rounds} of {report.planned_rounds} rounds"
         bandwidth = [case for case in report.cases if not case.latency_ns.n]
         latency = [case for case in report.cases if case.latency_ns.n]
         blocks += table(
-            f"Bandwidth ({done})",
+            f"Bandwidth, {done}{run.tag}",
             columns(*_CASE, "#GB/s useful", "-95 % interval", "#GB/s bus"),
             [
                 (*_case(c), _value(c.gbps), Cell(interval(c.gbps)), Cell(bus(c), c.bus_max_gbps))
                 for c in bandwidth
             ],
         )
+        charts = latency_charts(run.results)
+        if charts:
+            blocks.append(Charts(charts))
         for op in dict.fromkeys(case.op for case in latency):
             blocks += table(
-                f"Latency ({done})",
+                f"Latency, {done}{run.tag}",
                 columns(*_CASE, f"#ns per {op or 'operation'}", "-95 % interval", "#GB/s useful"),
                 [
                     (
@@ -46,9 +49,6 @@ def section(host: Host) -> Section | None:
                     if c.op == op
                 ],
             )
-        charts = latency_charts(run.results)
-        if charts:
-            blocks.append(Charts(charts))
     if not blocks:
         return None
     return Section("values", "Bandwidth and latency", LEAD, tuple(blocks), tuple(sources))

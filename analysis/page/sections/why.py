@@ -19,7 +19,7 @@ def section(host: Host) -> Section | None:
     for run, report in host.of(AttributionReport):
         sources.append(run.source)
         blocks += table(
-            f"{report.victim} beside {report.aggressor}, {report.rounds} rounds ({run.name})",
+            f"{report.victim} beside {report.aggressor}, {report.rounds} rounds{run.tag}",
             columns(
                 "what", "with it", "without it", "#ratio of times", "-95 % interval", "resolved"
             ),
