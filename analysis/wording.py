@@ -33,7 +33,7 @@ def number(value: float) -> str:
 
 def percent(share: float) -> str:
     """``+18%``, ``-1.3%``."""
-    return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
+    return f"{share:+.0%}" if abs(share) >= 0.0995 else f"{share:+.1%}"
 
 
 def percent_interval(lowest_ratio: float, gain: tuple[float, float, float]) -> str:
@@ -88,8 +88,13 @@ def duration(seconds: float) -> str:
 
 def size_used(case: "CaseResult") -> str:
     """Size of a case's memory, and what is used of it where that is less."""
-    size = format_size(case.size)
+    size = sized(case.size)
     return f"{size} ({about(case.used_bytes)} used)" if case.used_bytes < case.size else size
+
+
+def sized(n_bytes: int) -> str:
+    """Size of an arena; ``-`` for kernels that have none."""
+    return format_size(n_bytes) if n_bytes else "-"
 
 
 def threads(case: "CaseResult") -> str:

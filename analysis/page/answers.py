@@ -13,6 +13,7 @@ from analysis.page.source import Host
 from analysis.paired import Comparison, gain
 from analysis.remedy_report import RemedyReport
 from analysis.report import Report
+from analysis.stats import Decision
 from analysis.wording import gain_cells, number, percent
 from bench.units import counted, format_size
 
@@ -173,27 +174,48 @@ def _apart(remedies: Sequence[RemedyReport], program: str) -> Answer:
         return Answer(question, _UNTRIED, text, command=f"{program} remedy")
     report = remedies[-1]
     text = f"{report.scenario}: {report.conclusion}."
-    locks = [r for r in report.remedies if r.tested and not _only_pages(r.name)]
-    untested = [note.what for note in report.untested if not _only_pages(note.what)]
+    tried = [found for r in report.remedies if r.tested for found in _interlocks(r)]
+    untested = [note.what for note in report.untested if any(map(_keeps_apart, _parts(note.what)))]
     command = next((n.remedy for n in report.untested if n.remedy.startswith(program)), "")
     if untested:
         text += f" Not tested: {', '.join(untested)}."
-    helping = [r for r in locks if "helps" in (r.total.verdict, r.critical.verdict)]
-    if helping:
-        best = max(helping, key=lambda r: gain(r.total)[0])
-        middle, ends = gain_cells(best.total)
-        return Answer(question, f"{best.name} pays, {middle} {ends} of total work", text, "helps")
-    if not locks:
+    if not tried:
         return Answer(question, _UNTRIED, text, command=command or f"{program} remedy")
-    if all(r.total.verdict in ("neutral", "hurts") for r in locks):
+    helping = [found for found in tried if found[1].verdict == "helps"]
+    if helping:
+        name, decision, of = max(helping, key=lambda found: gain(found[1])[0])
+        middle, ends = gain_cells(decision)
+        return Answer(question, f"{name} pays, {middle} {ends} of {of}", text, "helps")
+    if all(decision.decided for _, decision, _ in tried):
         rest = " of those tested" if untested else ""
         return Answer(question, f"no interlock{rest} pays", text, "neutral", command)
     return Answer(question, "no interlock is shown to pay", text, "unclear", command)
 
 
-def _only_pages(name: str) -> bool:
-    """Whether a remedy changes page policies and nothing else."""
-    return all(part in _POLICIES or part.startswith("mthp") for part in name.split("+"))
+def _interlocks(r: RemedyResult) -> list[tuple[str, Decision, str]]:
+    """What a remedy says of keeping phases apart: its name, the decision, and on what.
+
+    Of a combination with something else, only what it brings beyond that.
+    """
+    parts = _parts(r.name)
+    others = [part for part in parts if not _keeps_apart(part)]
+    if not others:
+        found = [(r.name, r.total, "total work")]
+        if r.total.verdict != "helps" and r.critical.verdict == "helps":
+            found.append((r.name, r.critical, "the critical actor's speed"))
+        return found
+    locks = "+".join(part for part in parts if _keeps_apart(part))
+    beyond = r.beyond.get(others[0]) if len(others) == 1 and locks else None
+    return [(f"{locks} beside {others[0]}", beyond, "total work")] if beyond is not None else []
+
+
+def _parts(name: str) -> list[str]:
+    return name.split("+")
+
+
+def _keeps_apart(part: str) -> bool:
+    """Whether a remedy is about when actors run, and not about pages or released memory."""
+    return part not in (*_POLICIES, "pool") and not part.startswith("mthp")
 
 
 # ---- what is left --------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from analysis.drawing import STYLES
 from analysis.page.markup import Html, join, tag
 from analysis.page.model import Axis, Bar, Chart, Point, Series
 
@@ -11,7 +10,7 @@ WIDTH, HEIGHT = 460.0, 280.0
 RIGHT, TOP, BOTTOM = 14.0, 12.0, 44.0
 DASHES = {"-": None, "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
 BAR_WIDTH, BAR_HEIGHT = 220.0, 20.0
-_MARK_ROOM = 7.0
+_MARK_ROOM = 7.4
 """Width of a character of an axis' labels, about."""
 
 
@@ -59,10 +58,7 @@ def chart_svg(chart: Chart, name: str) -> Html:
 
 def key_svg(series: Series) -> Html:
     """Line and marker of a series, for the legend."""
-    style = STYLES[series.style]
-    line = tag(
-        "line", class_="line", x1=1, y1=7, x2=29, y2=7, stroke_dasharray=DASHES[style.linestyle]
-    )
+    line = tag("line", class_="line", x1=1, y1=7, x2=29, y2=7, stroke_dasharray=DASHES[series.dash])
     mark = _marker(series.marker, 15, 7) if series.marker else ""
     return tag(
         "svg", line, mark, class_=f"key s{series.style}", viewBox="0 0 30 14", aria_hidden="true"
@@ -147,14 +143,13 @@ def _marks(chart: Chart, x: Scale) -> Html:
 
 
 def _curve(series: Series, x: Scale, y: Scale) -> Html:
-    style = STYLES[series.style]
     solid = [point for point in series.points if not point.hollow]
     line = series.line or tuple((point.x, point.y) for point in solid)
     shape = _steps(line, x, y) if series.stepped else _path((x(a), y.clipped(b)) for a, b in line)
     return tag(
         "g",
         tag("path", class_="band", d=_band(series, x, y)) if series.band else "",
-        tag("path", class_="line", d=shape, stroke_dasharray=DASHES[style.linestyle]),
+        tag("path", class_="line", d=shape, stroke_dasharray=DASHES[series.dash]),
         (_whisker(point, x, y) for point in series.points if math.isfinite(point.low)),
         (_spot(series, point, x, y) for point in series.points),
         class_=f"s{series.style}",

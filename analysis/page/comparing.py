@@ -7,8 +7,7 @@ from analysis.drawing import change_label, change_ticks, limits_of_ratios
 from analysis.page.model import LOOKS, Axis, Bar, Cell, Column
 from analysis.paired import Comparison, gain
 from analysis.stats import Decision
-from analysis.wording import comparison_interval, finding, gain_cells, percent
-from bench.units import format_size
+from analysis.wording import comparison_interval, finding, gain_cells, percent, sized
 
 
 def gain_axis(decisions: Sequence[Decision], predicted: Sequence[float] = ()) -> Axis | None:
@@ -71,7 +70,7 @@ def comparison_row(c: Comparison, *, bars: bool, change: str = "") -> tuple[Cell
     """Kernel, size, threads, change, gain, interval, bar and verdict."""
     return (
         Cell(c.label),
-        Cell(format_size(c.size), c.size),
+        Cell(sized(c.size), c.size),
         Cell(str(c.threads), c.threads),
         Cell(change or arrow(c.change)),
         Cell(percent(c.gain[0]), c.gain[0], hint=f"{counted_pairs(c.decision)}, {c.gain[0]:+.2%}"),

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle
 
 import numpy as np
 
@@ -94,22 +93,21 @@ def stall_charts(results: Results) -> tuple[Chart, ...]:
 
 def _stall_chart(rows: Iterable[Row]) -> Chart | None:
     drawn = tails(rows)
-    series = [
-        made
-        for tail, style in zip(drawn, cycle(range(len(STYLES))), strict=False)
-        if (made := _tail(tail, style)).points
-    ]
+    series = [made for nth, tail in enumerate(drawn) if (made := _tail(tail, nth)).points]
     if not series:
         return None
     one = {(tail.label, tail.size, tail.pages) for tail in drawn}
-    titles = [f"{label}, {format_size(size)}, {pages}" for label, size, pages in sorted(one)]
+    titles = [
+        ", ".join(filter(None, (label, format_size(size) if size else "", pages)))
+        for label, size, pages in sorted(one)
+    ]
     points = [point for one_series in series for point in one_series.points]
     x = _decades("µs a step", [point.x for point in points])
     y = _decades("longer steps a second", [point.y for point in points])
     return _chart("; ".join(titles), x, y, series)
 
 
-def _tail(tail: Tail, style: int) -> Series:
+def _tail(tail: Tail, nth: int) -> Series:
     seen = np.flatnonzero((tail.steps >= STEPS_FOR_A_QUANTILE) & (tail.longer_than_ns > 0))
     if seen.size > MOST_STEPS:
         seen = seen[np.unique(np.linspace(0, seen.size - 1, MOST_STEPS).round().astype(int))]
@@ -125,7 +123,10 @@ def _tail(tail: Tail, style: int) -> Series:
         )
         for i in seen
     )
-    return Series(name, style, points, stepped=True)
+    looks = len(STYLES)
+    # Beyond as many as there are colours, the same colour comes with another line.
+    dash = STYLES[(nth + nth // looks) % looks].linestyle
+    return Series(name, nth % looks, points, stepped=True, dash=dash)
 
 
 # ---- series --------------------------------------------------------------------------------------
@@ -157,7 +158,15 @@ def _series(
             zip(map(float, found.x), map(float, found.low), map(float, found.high), strict=True)
         )
         name = f"{name}, {found.model}"
-    return Series(name, _COLORS.index(style.color), tuple(points), style.marker, line, band)
+    return Series(
+        name,
+        _COLORS.index(style.color),
+        tuple(points),
+        style.marker,
+        line,
+        band,
+        dash=style.linestyle,
+    )
 
 
 def _point(
@@ -231,7 +240,12 @@ def _decades(label: str, values: Sequence[float]) -> Axis:
     while len(ticks) < 2:  # the range lies between two round numbers
         low, high = low / 1.5, high * 1.5
         ticks = log_ticks(low, high)
-    return Axis(label, low, high, tuple((t, f"{t:g}") for t in ticks), log=True)
+    return Axis(label, low, high, tuple((t, _grouped(t)) for t in ticks), log=True)
+
+
+def _grouped(value: float) -> str:
+    """``100 000``: no powers of ten on an axis."""
+    return f"{value:,.0f}".replace(",", "\u202f") if value >= 1e4 else f"{value:g}"
 
 
 def _bytes(label: str, values: Sequence[float]) -> Axis:

@@ -12,7 +12,7 @@ def summary(facts: Mapping[str, Any]) -> str:
     """Processor, number of CPUs and memory, in a line; empty without facts."""
     if not facts:
         return ""
-    parts = [_processor(facts), _cpus(facts), f"{_memory(facts)} of memory"]
+    parts = [processor(facts), _cpus(facts), f"{_memory(facts)} of memory"]
     if virtual := _virtual(facts):
         parts.append(virtual)
     return ", ".join(parts)
@@ -24,7 +24,7 @@ def listed(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         return ()
     cpus, kernel, thp = facts.get("cpus", {}), facts.get("kernel", {}), facts.get("thp", {})
     found = [
-        ("processor", _processor(facts)),
+        ("processor", processor(facts)),
         ("CPUs", _cpus(facts, cpus.get("cores"), cpus.get("threads_per_core"))),
         ("caches, as reported", _caches(cpus)),
         ("memory", f"{_memory(facts)} on {counted(len(cpus.get('nodes', ())), 'node')}"),
@@ -40,7 +40,8 @@ def listed(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _processor(facts: Mapping[str, Any]) -> str:
+def processor(facts: Mapping[str, Any]) -> str:
+    """Name of the processor."""
     cpu = facts.get("cpu", {})
     name = cpu.get("name") or cpu.get("vendor") or facts.get("kernel", {}).get("machine")
     return " ".join(str(name or f"{UNKNOWN} processor").split())
@@ -48,13 +49,18 @@ def _processor(facts: Mapping[str, Any]) -> str:
 
 def _cpus(facts: Mapping[str, Any], cores: int | None = None, siblings: int | None = None) -> str:
     cpus = facts.get("cpus", {})
-    online = _count(cpus.get("online"))
+    online = cpu_count(facts)
     text = counted(online, "CPU") if online else f"{UNKNOWN} CPUs"
     if cores:
         text += f" of {counted(cores, 'core')}"
         text += f", {siblings} threads a core" if siblings and siblings > 1 else ""
     allowed = _count(cpus.get("allowed"))
     return text if not allowed or allowed == online else f"{text}, {allowed} of them allowed"
+
+
+def cpu_count(facts: Mapping[str, Any]) -> int:
+    """CPUs that are online; 0 where that is not known."""
+    return _count(facts.get("cpus", {}).get("online"))
 
 
 def _count(cpulist: str | None) -> int:

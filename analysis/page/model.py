@@ -126,6 +126,8 @@ class Series:
     band: tuple[tuple[float, float, float], ...] = ()
     """(x, low, high) of the line."""
     stepped: bool = False
+    dash: str = "-"
+    """As in `analysis.drawing.Style`."""
 
 
 @dataclass(frozen=True)

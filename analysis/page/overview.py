@@ -15,10 +15,12 @@ def overview(hosts: list[tuple[Host, HostPage]]) -> tuple[Block, ...]:
         fastest = max(
             (c for c in cases if c.gbps.n), key=lambda c: _known(c.gbps.value), default=None
         )
+        cpus = host_facts.cpu_count(host.facts)
         rows.append(
             (
                 Cell(host.name),
-                Cell(host_facts.summary(host.facts) or "unknown"),
+                Cell(host_facts.processor(host.facts)),
+                Cell(str(cpus or "unknown"), cpus or None),
                 *_most(fastest),
                 *(_answer(answer) for answer in page.answers[:3]),
             )
@@ -26,7 +28,8 @@ def overview(hosts: list[tuple[Host, HostPage]]) -> tuple[Block, ...]:
     return table(
         "Hosts",
         columns(
-            "host", "what it is", "#most GB/s", "measured with", "page size", "threads", "interlock"
+            "host", "processor", "#CPUs", "#most GB/s", "measured with",
+            "page size", "threads", "interlock",
         ),
         rows,
         ("Hosts were measured at other times and sizes: figures side by side are no comparison"
