@@ -11,6 +11,7 @@ from analysis.page.comparing import arrow
 from analysis.page.model import LOOKS, Answer
 from analysis.page.source import Host
 from analysis.paired import Comparison, gain
+from analysis.remedy import RemedyResult
 from analysis.remedy_report import RemedyReport
 from analysis.report import Report
 from analysis.stats import Decision
