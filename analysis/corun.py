@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import totals
+from analysis.displayed import Displayed
 from analysis.fluid import saturated_traffic
 from analysis.load import Results, Row, load
 from analysis.models.sharing import Group, shares
@@ -52,7 +53,7 @@ class SpaceCost:
 
 
 @dataclass
-class CorunReport:
+class CorunReport(Displayed):
     """Everything the closing table says."""
 
     folder: str

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 
 from analysis.drawing import change_label, change_ticks, limits_of_ratios
-from analysis.page.model import LOOKS, Axis, Bar, Cell, Column
+from analysis.page.model import LOOKS, Axis, Bar, Cell, Column, Table, columns, table
 from analysis.paired import Comparison, gain
 from analysis.stats import Decision
-from analysis.wording import comparison_interval, finding, gain_cells, percent, sized
+from analysis.wording import comparison_interval, finding, gain_cells, sized
 
 
 def gain_axis(decisions: Sequence[Decision], predicted: Sequence[float] = ()) -> Axis | None:
@@ -66,31 +66,34 @@ def counted_pairs(decision: Decision) -> str:
     return "1 pair" if decision.n == 1 else f"{decision.n} pairs"
 
 
-def comparison_row(c: Comparison, *, bars: bool, change: str = "") -> tuple[Cell, ...]:
-    """Kernel, size, threads, change, gain, interval, bar and verdict."""
-    return (
-        Cell(c.label),
-        Cell(sized(c.size), c.size),
-        Cell(str(c.threads), c.threads),
-        Cell(change or arrow(c.change)),
-        Cell(percent(c.gain[0]), c.gain[0], hint=f"{counted_pairs(c.decision)}, {c.gain[0]:+.2%}"),
-        Cell(comparison_interval(c)),
-        *([bar_cell(c.decision)] if bars else []),
-        verdict_cell(c.decision, finding(c)),
-    )
+def comparison_table(
+    caption: str, compared: Sequence[Comparison], *, head: str = "change", without: str = ""
+) -> tuple[Table, ...]:
+    """Table of comparisons that have samples; none where there are none.
 
-
-def comparison_columns(
-    axis: Axis | None, dead_band: float, change: str = "change"
-) -> tuple[Column, ...]:
-    """Columns of such rows."""
-    return (
-        Column("kernel"),
-        Column("size", "number"),
-        Column("threads", "number"),
-        Column(change),
-        Column("gain", "number"),
-        Column("95 % interval", "number", sortable=False),
-        *([bar_column(axis, dead_band)] if axis else []),
-        Column("verdict"),
+    ``without``: what all changes begin with, which ``head`` says already.
+    """
+    tested = [c for c in compared if c.decision.n]
+    if not tested:
+        return ()
+    axis = gain_axis([c.decision for c in tested])
+    bars = [bar_column(axis, tested[0].decision.dead_band)] if axis else []
+    heads = (
+        *columns("kernel", "#size", "#threads", head, "#gain", "-95 % interval"),
+        *bars,
+        *columns("verdict"),
     )
+    rows = [
+        (
+            Cell(c.label),
+            Cell(sized(c.size), c.size),
+            Cell(str(c.threads), c.threads),
+            Cell(arrow(c.change.removeprefix(without))),
+            gain_cell(c.decision),
+            Cell(comparison_interval(c)),
+            *([bar_cell(c.decision)] if axis else []),
+            verdict_cell(c.decision, finding(c)),
+        )
+        for c in tested
+    ]
+    return table(caption, heads, rows)

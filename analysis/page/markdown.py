@@ -18,7 +18,10 @@ from analysis.page.model import (
     Text,
 )
 
-_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_[]<>|#~"})
+_SPECIAL = str.maketrans(
+    # A name must not call anybody, nor be read as an entity.
+    {c: f"\\{c}" for c in "\\`*_[]|#~"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+)
 
 
 def render(page: Page) -> str:
@@ -76,12 +79,18 @@ def _block(block: Block) -> list[str]:
         case Facts():
             return [*(f"- {_text(name)}: {_text(value)}" for name, value in block.facts), ""]
         case Listing():
-            return _folded(block.title, [f"- {_text(item)}" for item in block.items])
+            return _folded(
+                block.title, len(block.items), [f"- {_text(item)}" for item in block.items]
+            )
         case Items():
-            return _folded(block.title, [line for item in block.items for line in _item(item)])
+            return _folded(
+                block.title,
+                len(block.items),
+                [line for item in block.items for line in _item(item)],
+            )
         case Commands():
             lines = [f"- {_text(what)}: {_code(command)}" for command, what in block.commands]
-            return _folded(block.title, lines)
+            return _folded(block.title, len(lines), lines)
         case Charts():
             return []
 
@@ -93,8 +102,8 @@ def _item(item: Item) -> list[str]:
     return [*lines, f"  {_code(item.command)}"] if item.command else lines
 
 
-def _folded(title: str, lines: Sequence[str]) -> list[str]:
-    return ["<details>", f"<summary>{_text(title)}: {len(lines)}</summary>", "", *lines, "",
+def _folded(title: str, n: int, lines: Sequence[str]) -> list[str]:
+    return ["<details>", f"<summary>{_text(title)}: {n}</summary>", "", *lines, "",
             "</details>", ""]  # fmt: skip
 
 

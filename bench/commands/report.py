@@ -51,8 +51,9 @@ def run(args: argparse.Namespace) -> int:
     if dead_band is not None:
         rule["dead_band"] = dead_band
     options = Options(program_name(), python_name(), command_names(), rule)
+    installed = "" if version() == "not installed" else version()
     chosen = args.format or FORMATS.get(Path(args.output or "").suffix.lower(), "html")
-    text = _render(build(args.results, options, args.title, version()), chosen)
+    text = _render(build(args.results, options, args.title, installed), chosen)
     if not args.output:
         sys.stdout.write(text)
         return 0

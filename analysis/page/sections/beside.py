@@ -2,10 +2,9 @@
 
 import math
 
-from analysis.gallery import dead_band
 from analysis.interference import Slowdown, comparable, slowdowns
-from analysis.page.comparing import comparison_columns, comparison_row, gain_axis
-from analysis.page.model import Block, Matrix, MatrixCell, Section, table
+from analysis.page.comparing import comparison_table
+from analysis.page.model import Block, Matrix, MatrixCell, Section
 from analysis.page.source import Host
 from analysis.wording import number
 from bench.units import format_size
@@ -28,16 +27,11 @@ def section(host: Host) -> Section | None:
             for c in report.comparisons
             if c.question == "beside" and c.decision.n and c.block not in paced
         ]
-        axis = gain_axis([c.decision for c in tested])
-        blocks += table(
+        blocks += comparison_table(
             f"Beside a neighbour against alone{run.tag}",
-            comparison_columns(axis, dead_band(run.results), "beside"),
-            [
-                comparison_row(
-                    c, bars=axis is not None, change=c.change.removeprefix("alone -> beside ")
-                )
-                for c in tested
-            ],
+            tested,
+            head="beside",
+            without="alone -> beside ",
         )
         if found or tested:
             sources.append(run.source)

@@ -56,6 +56,8 @@ def _disturbed(host: Host) -> tuple[Block, ...]:
     rows = []
     for run in host.runs:
         values = run.results.rows
+        if not values:
+            continue
         by_cause = Counter(name for r in values for name in r["disturbed"].split(",") if name)
         touched = sum(bool(r["disturbed"]) for r in values)
         rejected = sum(r.rejected for r in run.results.rejections.values())

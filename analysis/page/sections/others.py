@@ -1,8 +1,7 @@
 """Comparisons of other questions: parameters, kernels, placement, processes, aliasing."""
 
-from analysis.gallery import dead_band
-from analysis.page.comparing import comparison_columns, comparison_row, gain_axis
-from analysis.page.model import Block, Section, table
+from analysis.page.comparing import comparison_table
+from analysis.page.model import Block, Section
 from analysis.page.source import Host
 
 ELSEWHERE = ("pages", "beside")
@@ -18,12 +17,7 @@ def section(host: Host) -> Section | None:
         tested = [c for c in report.comparisons if c.decision.n and c.question not in ELSEWHERE]
         for question in dict.fromkeys(c.question for c in tested):
             own = [c for c in tested if c.question == question]
-            axis = gain_axis([c.decision for c in own])
-            blocks += table(
-                f"By {question}{run.tag}",
-                comparison_columns(axis, dead_band(run.results)),
-                [comparison_row(c, bars=axis is not None) for c in own],
-            )
+            blocks += comparison_table(f"By {question}{run.tag}", own)
         if tested:
             sources.append(run.source)
     if not blocks:

@@ -1,13 +1,7 @@
 """What larger pages bring: the verdicts."""
 
-from analysis.gallery import dead_band
-from analysis.page.comparing import (
-    arrow,
-    comparison_columns,
-    comparison_row,
-    gain_axis,
-)
-from analysis.page.model import Block, Item, Items, Section, table
+from analysis.page.comparing import arrow, comparison_table
+from analysis.page.model import Block, Item, Items, Section
 from analysis.page.source import Host
 from analysis.paired import Comparison
 from analysis.wording import comparison_name, way_out
@@ -29,11 +23,8 @@ def section(host: Host) -> Section | None:
             continue
         sources.append(run.source)
         tested = [c for c in asked if c.decision.n]
-        axis = gain_axis([c.decision for c in tested])
-        blocks += table(
-            f"Page policies against the baseline of their block{run.tag}",
-            comparison_columns(axis, dead_band(run.results)),
-            [comparison_row(c, bars=axis is not None) for c in tested],
+        blocks += comparison_table(
+            f"Page policies against the baseline of their block{run.tag}", tested
         )
         unclear = [c for c in tested if c.decision.verdict == "cannot tell"]
         if unclear:

@@ -15,6 +15,8 @@ def section(host: Host) -> Section | None:
     rows = []
     commands = []
     for run in host.runs:
+        if not run.results.rows and not run.command:
+            continue
         times = sorted(row["time"] for row in run.results.rows if row["time"])
         rows.append(
             (
@@ -44,4 +46,6 @@ def section(host: Host) -> Section | None:
     }
     if proposed:
         blocks.append(Commands("Next", tuple(proposed.items())))
+    if not rows:
+        return None
     return Section("reproduce", "How to reproduce", LEAD, tuple(blocks))
