@@ -1,12 +1,15 @@
-"""The verdict on a host in a sentence, and the four questions behind it.
+"""The verdict on a host in a sentence, and the questions behind it.
 
-Which page size, how many threads, whether keeping phases apart pays, and what the runs cannot tell.
+Which page size, how many threads, whether keeping phases apart pays, and what the runs cannot tell;
+who slows whom, and why, where a run looked into that.
 Verdicts are those of the comparisons; here they are counted and quoted, and nothing is decided.
 """
 
 from collections.abc import Sequence
 
 from analysis.concurrency import Concurrency
+from analysis.corun import CorunReport
+from analysis.page import contention
 from analysis.page.comparing import arrow
 from analysis.page.model import LOOKS, Answer
 from analysis.page.source import Host
@@ -24,41 +27,49 @@ _UNTRIED = "interlocks were not tried"
 
 
 def answers(host: Host) -> tuple[Answer, ...]:
-    """Answer the four questions as far as the runs of a host can."""
+    """Answer these questions as far as the runs of a host can."""
     reports = [report for _, report in host.reports]
     remedies = [report for _, report in host.of(RemedyReport)]
     program = host.options.program
     return (
-        _pages(reports, program),
+        _pages(reports, remedies, program),
         _threads(reports, program),
         _apart(remedies, program),
-        _unknown(host, reports, remedies),
+        *contention.answers(host),
+        *_unknown(host, reports, remedies),
     )
 
 
 def sentence(found: Sequence[Answer]) -> str:
     """Put the short answers into one sentence."""
-    told = "; ".join(answer.short for answer in found)
-    return f"{_capital(told)}."
+    told = [answer.short for answer in found if not answer.untried]
+    untried = [answer.untried for answer in found if answer.untried]
+    if untried:
+        *most, last = untried
+        told.append(f"{' and '.join(filter(None, [', '.join(most), last]))} were not tried")
+    return f"{_capital('; '.join(told))}."
 
 
 # ---- page size -----------------------------------------------------------------------------------
 
 
-def _pages(reports: Sequence[Report], program: str) -> Answer:
+def _pages(reports: Sequence[Report], remedies: Sequence[RemedyReport], program: str) -> Answer:
     question = "Which page size?"
     asked = [c for r in reports for c in r.comparisons if c.question == "pages"]
     tested = [c for c in asked if c.decision.verdict != NOT_TESTED]
     if not tested:
         why = asked[0].decision.reason if asked else "no run compares page sizes"
         command = next((c.decision.command for c in asked if c.decision.command), f"{program} run")
-        return Answer(
-            question, "page sizes were not compared", f"{_capital(why)}.", command=command
+        text = f"{_capital(why)}."
+        return _by_remedy(question, remedies) or Answer(
+            question, "page sizes were not tried", text, command=command, untried="page sizes"
         )
     changes = list(dict.fromkeys(c.change for c in tested))
     told = " ".join(_of_change(change, tested) for change in changes)
     sizes = sorted({c.size for c in tested})
     told += f" Tested at {_range(sizes)}."
+    if whole := _by_remedy(question, remedies):
+        told += f" {whole.text}"
     helped = {change: _with(tested, change, "helps") for change in changes}
     hurt = {change: _with(tested, change, "hurts") for change in changes}
     pays = [change for change in changes if helped[change] and not hurt[change]]
@@ -80,6 +91,29 @@ def _pages(reports: Sequence[Report], program: str) -> Answer:
         baseline = worst.partition(" -> ")[0]
         short = f"stay with {baseline}: {_policy(worst)} slows {_kernels(hurt[worst])}"
         return Answer(question, short, told, "hurts")
+    return Answer(question, "which page size is faster cannot be told yet", told, "unclear")
+
+
+def _by_remedy(question: str, remedies: Sequence[RemedyReport]) -> Answer | None:
+    """What page policies bring to the total work of a scenario; None where none was tried."""
+    found = [
+        (report.scenario, r)
+        for report in remedies
+        for r in report.remedies
+        if r.tested and not any(map(_keeps_apart, _parts(r.name))) and r.name != "pool"
+    ]
+    if not found:
+        return None
+    told = " ".join(
+        f"{name} as a whole with {r.name}: {' '.join(gain_cells(r.total))}, {r.total.verdict}."
+        for name, r in found
+    )
+    helping = [one for one in found if one[1].total.verdict == "helps"]
+    if helping:
+        name, best = max(helping, key=lambda one: gain(one[1].total)[0])
+        return Answer(question, f"use {best.name} for {name}", told, "helps")
+    if all(r.total.decided for _, r in found):
+        return Answer(question, "larger pages do not pay", told, "neutral")
     return Answer(question, "which page size is faster cannot be told yet", told, "unclear")
 
 
@@ -133,7 +167,8 @@ def _threads(reports: Sequence[Report], program: str) -> Answer:
     if not found:
         text = "No kernel was measured with several numbers of threads."
         command = f"{program} run --threads ladder"
-        return Answer(question, "numbers of threads were not compared", text, command=command)
+        short = "numbers of threads were not tried"
+        return Answer(question, short, text, command=command, untried="numbers of threads")
     by_kernel: dict[str, Concurrency] = {}
     for best in found:
         known = by_kernel.get(best.label)
@@ -172,7 +207,8 @@ def _apart(remedies: Sequence[RemedyReport], program: str) -> Answer:
     question = "Does an interlock pay?"
     if not remedies:
         text = "It takes a workload of several actors: one kernel at a time cannot show it."
-        return Answer(question, _UNTRIED, text, command=f"{program} remedy")
+        command = f"{program} remedy"
+        return Answer(question, _UNTRIED, text, command=command, untried="interlocks")
     report = remedies[-1]
     text = f"{report.scenario}: {report.conclusion}."
     tried = [found for r in report.remedies if r.tested for found in _interlocks(r)]
@@ -181,7 +217,8 @@ def _apart(remedies: Sequence[RemedyReport], program: str) -> Answer:
     if untested:
         text += f" Not tested: {', '.join(untested)}."
     if not tried:
-        return Answer(question, _UNTRIED, text, command=command or f"{program} remedy")
+        command = command or f"{program} remedy"
+        return Answer(question, _UNTRIED, text, command=command, untried="interlocks")
     helping = [found for found in tried if found[1].verdict == "helps"]
     if helping:
         name, decision, of = max(helping, key=lambda found: gain(found[1])[0])
@@ -222,11 +259,16 @@ def _keeps_apart(part: str) -> bool:
 # ---- what is left --------------------------------------------------------------------------------
 
 
-def _unknown(host: Host, reports: Sequence[Report], remedies: Sequence[RemedyReport]) -> Answer:
+def _unknown(
+    host: Host, reports: Sequence[Report], remedies: Sequence[RemedyReport]
+) -> tuple[Answer, ...]:
     question = "What can these results not tell?"
     tried = [c for r in reports for c in r.comparisons if c.decision.n and c.question != "kernels"]
     decisions = [c.decision for c in tried]
     decisions += [r.total for report in remedies for r in report.remedies if r.tested]
+    decisions += [c.alone for _, report in host.of(CorunReport) for c in report.cells if c.alone.n]
+    if not decisions:
+        return ()
     unclear = [d for d in decisions if d.verdict == "cannot tell"]
     parts = []
     if unclear:
@@ -247,11 +289,11 @@ def _unknown(host: Host, reports: Sequence[Report], remedies: Sequence[RemedyRep
         verb = "stays" if len(unclear) == 1 else "stay"
         short = f"{len(unclear)} of {counted(len(decisions), 'comparison')} {verb} open"
     else:
-        short = "all that was compared is decided" if decisions else "nothing was compared"
+        short = "all that was compared is decided"
     look = LOOKS["cannot tell"] if unclear else ""
     command = _more_samples(host)
-    return Answer(question, short, " ".join(parts) or "Everything compared was decided.", look,
-                  command)  # fmt: skip
+    text = " ".join(parts) or "Everything compared was decided."
+    return (Answer(question, short, text, look, command),)
 
 
 def _more_samples(host: Host) -> str:

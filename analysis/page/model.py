@@ -240,6 +240,8 @@ class Answer:
     look: str = ""
     command: str = ""
     """What would answer it, where nothing does."""
+    untried: str = ""
+    """What no run has tried, where that is why there is no answer."""
 
 
 @dataclass(frozen=True)
