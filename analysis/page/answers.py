@@ -100,7 +100,7 @@ def _by_remedy(question: str, remedies: Sequence[RemedyReport]) -> Answer | None
         (report.scenario, r)
         for report in remedies
         for r in report.remedies
-        if r.tested and not any(map(_keeps_apart, _parts(r.name))) and r.name != "pool"
+        if r.tested and all(map(_is_policy, _parts(r.name)))
     ]
     if not found:
         return None
@@ -253,7 +253,11 @@ def _parts(name: str) -> list[str]:
 
 def _keeps_apart(part: str) -> bool:
     """Whether a remedy is about when actors run, and not about pages or released memory."""
-    return part not in (*_POLICIES, "pool") and not part.startswith("mthp")
+    return part != "pool" and not _is_policy(part)
+
+
+def _is_policy(part: str) -> bool:
+    return part in _POLICIES or part.startswith("mthp")
 
 
 # ---- what is left --------------------------------------------------------------------------------

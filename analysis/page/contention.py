@@ -26,7 +26,7 @@ def _slowed(report: CorunReport) -> Answer:
         f" {ratio_interval(c.alone)}"
         for c in slow[:3]
     )
-    short = f"{worst.victim} suffers most, {ratio(worst.alone)} times as long beside"
+    short = f"most slowed is {worst.victim}, {ratio(worst.alone)} times as long beside"
     text = f"Slower for certain: {len(slow)} of {len(cells)} victims beside an aggressor. {told}."
     return Answer(question, f"{short} {worst.aggressor}", text, "hurts")
 
