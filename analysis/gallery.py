@@ -50,7 +50,7 @@ def gallery(results: Results, report: Report) -> list[Picture]:
     rows = results.rows
     curves = measured_curves(rows)
     found = []
-    if labels(curves, "bandwidth") and drawable(report.comparisons, "pages"):
+    if labels(curves, "bandwidth") and _drawable(report.comparisons, "pages"):
         found.append(first_look(results, report))
     found += [
         Picture(
@@ -85,11 +85,11 @@ def first_look(results: Results, report: Report, label: str | None = None) -> Pi
     label : str, optional
         Kernel of the bandwidth panel.
     """
-    drawn = drawable(report.comparisons, "pages")
+    drawn = _drawable(report.comparisons, "pages")
     return Picture(
         "first-look",
         (
-            partial(plot.plot_gains, drawn, dead_band=dead_band(results)),
+            partial(plot.plot_gains, drawn, dead_band=_dead_band(results)),
             partial(plot.plot_bandwidth, results.rows, label=label),
         ),
         (10.0, max(3.2, 1.2 + ROW_INCHES * len(drawn))),
@@ -100,12 +100,12 @@ def _gains(results: Results, report: Report) -> list[Picture]:
     found = []
     questions = dict.fromkeys(c.question for c in report.comparisons)
     for question in (q for q in questions if q not in ELSEWHERE):
-        drawn = drawable(report.comparisons, question)
+        drawn = _drawable(report.comparisons, question)
         if drawn:
             found.append(
                 Picture(
                     f"gains-{_file_name(question)}",
-                    (partial(plot.plot_gains, drawn, dead_band=dead_band(results)),),
+                    (partial(plot.plot_gains, drawn, dead_band=_dead_band(results)),),
                     (7.2, 1.2 + ROW_INCHES * len(drawn)),
                 )
             )
@@ -143,15 +143,13 @@ def remedies(folder: Path) -> list[Picture]:
     return [Picture("remedies", (draw,), (6.4, 1.2 + ROW_INCHES * len(decisions)))]
 
 
-def drawable(comparisons: Sequence[Comparison], question: str) -> list[Comparison]:
-    """Those of one question that have an interval."""
+def _drawable(comparisons: Sequence[Comparison], question: str) -> list[Comparison]:
     return [
         c for c in comparisons if c.question == question and c.decision.n and c.decision.low > 0
     ]
 
 
-def dead_band(results: Results) -> float:
-    """Relative change of no interest."""
+def _dead_band(results: Results) -> float:
     return float(results.plan.get("options", {}).get("dead_band", 0.02))
 
 
