@@ -141,8 +141,9 @@ def saturation(best: "Concurrency") -> str:
 
 def comparison_name(comparison: "Comparison") -> str:
     """What was compared, in short."""
-    size = format_size(comparison.size)
-    return f"{comparison.label} {size} {comparison.threads}t {comparison.change}"
+    size = format_size(comparison.size) if comparison.size else ""
+    threads = f"{comparison.threads}t"
+    return " ".join(filter(None, (comparison.label, size, threads, comparison.change)))
 
 
 def finding(comparison: "Comparison") -> str:

@@ -9,7 +9,7 @@ from analysis.page.model import Axis, Bar, Chart, Point, Series
 WIDTH, HEIGHT = 460.0, 280.0
 RIGHT, TOP, BOTTOM = 14.0, 12.0, 44.0
 DASHES = {"-": None, "--": "7 4", "-.": "8 3 2 3", ":": "2 3"}
-BAR_WIDTH, BAR_HEIGHT = 220.0, 20.0
+BAR_WIDTH, BAR_HEIGHT = 190.0, 20.0
 _MARK_ROOM = 7.4
 """Width of a character of an axis' labels, about."""
 

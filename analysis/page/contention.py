@@ -28,7 +28,7 @@ def _slowed(report: CorunReport) -> Answer:
     )
     short = f"most slowed is {worst.victim}, {ratio(worst.alone)} times as long beside"
     text = f"Slower for certain: {len(slow)} of {len(cells)} victims beside an aggressor. {told}."
-    return Answer(question, f"{short} {worst.aggressor}", text, "hurts")
+    return Answer(question, f"{short} {worst.aggressor}", text)
 
 
 def _why(report: AttributionReport) -> Answer:
@@ -41,4 +41,4 @@ def _why(report: AttributionReport) -> Answer:
         return Answer(question, f"why {pair} is slow is not resolved", f"{told}.", "unclear")
     most = max(costs, key=lambda c: c.ratio)
     short = f"{most.name} costs {pair} most, {most.ratio - 1:+.0%} of time"
-    return Answer(question, short, f"{told}.", "hurts")
+    return Answer(question, short, f"{told}.")

@@ -44,7 +44,7 @@ def render(page: Page) -> str:
 def _style() -> str:
     return (
         f":root {{ color-scheme: light dark; {file('light.css')} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {file('dark.css')} }} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {file('dark.css')} }} }}\n"
         f"{file('style.css')}"
     )
 

@@ -105,7 +105,7 @@ def _cell(lay_out: Callable[[Writer], Html]) -> str:
     light, dark = file("light.css"), file("dark.css")
     style = (
         f".pagestorm {{ {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ .pagestorm {{ {dark} }} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ .pagestorm {{ {dark} }} }}\n"
         f'body[data-jp-theme-light="true"] .pagestorm {{ {light} }}\n'
         f'body[data-jp-theme-light="false"] .pagestorm {{ {dark} }}\n'
         f"{_BASE}\n.pagestorm {{ {file('style.css')} }}"

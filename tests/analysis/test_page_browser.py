@@ -185,9 +185,9 @@ def test_a_command_can_be_copied_or_is_marked(browser, one):
         assert browser.evaluate("String(getSelection())") == command
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out_from_what_is_behind_them(browser, one, scheme):
-    browser.load(one, scheme=scheme)
+@pytest.mark.parametrize(("scheme", "media"), [("light", ""), ("dark", ""), ("dark", "print")])
+def test_texts_stand_out_from_what_is_behind_them(browser, one, scheme, media):
+    browser.load(one, scheme=scheme, media=media)
     found = browser.evaluate(CONTRAST)
     assert len(found) > 20
     assert {name: ratio for name, ratio in found.items() if ratio < 4.5} == {}
@@ -204,7 +204,10 @@ def test_boxes_that_scroll_can_be_reached_by_keyboard(browser, one):
 
 
 def test_everything_is_printed(browser, one):
-    browser.load(one, 800, media="print")
+    browser.load(one, 720, scheme="dark", media="print")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    assert browser.evaluate(paper) == "rgb(255, 255, 255)"
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 720
     assert browser.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert browser.evaluate("document.querySelectorAll('details:not([open])').length") == 0

@@ -56,7 +56,7 @@ def _matrix(found: list[Slowdown], tag: str) -> Matrix:
 
 
 def _victim(s: Slowdown) -> str:
-    return f"{s.victim} {format_size(s.size)} {s.pages}"
+    return " ".join(filter(None, (s.victim, format_size(s.size) if s.size else "", s.pages)))
 
 
 def _cell(s: Slowdown | None) -> MatrixCell:

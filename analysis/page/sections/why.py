@@ -30,7 +30,7 @@ def section(host: Host) -> Section | None:
                     Cell(c.without_it),
                     Cell(f"{c.ratio:.2f}", c.ratio, hint=f"{c.ratio:.4f}"),
                     Cell(f"[{c.low:.2f}, {c.high:.2f}]"),
-                    Cell("yes" if c.resolved else "not resolved"),
+                    Cell("yes") if c.resolved else Cell("not resolved", look="unclear"),
                 )
                 for c in report.contrasts
             ],
