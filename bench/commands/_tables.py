@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from analysis.paired import Comparison
     from analysis.report import CaseResult, Note, Report
+    from bench.blocks import Skip
 
 WIDTH = 80
 """Of output that no terminal limits."""
@@ -191,7 +192,7 @@ def _no_verdict(console: "Console", untested: Sequence["Comparison"]) -> None:
             console.print(f"    -> {command}", markup=False, soft_wrap=True)
 
 
-def print_notes(console: "Console", title: str, notes: Sequence["Note"]) -> None:
+def print_notes(console: "Console", title: str, notes: Sequence["Note"] | Sequence["Skip"]) -> None:
     """Print what was left out, why, and the way out; nothing for an empty list."""
     if not notes:
         return
