@@ -9,20 +9,32 @@ from typing import Any, TypeVar
 
 from analysis import attribution, corun, remedy_report
 from analysis import report as plain_report
-from analysis.files import find, is_journal
+from analysis.files import find, is_journal, read_json, read_toml
 from analysis.load import Results, load, rows
 from analysis.page.model import Item, Source
 from analysis.report import Note, Report
+from bench.schema import HOST, PLAN
 from bench.units import about
 
-BUILDERS: Mapping[str, Callable[[Path, str, Mapping[str, Any]], object]] = MappingProxyType(
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of run."""
+
+    build: Callable[[Path, str, Mapping[str, Any]], object]
+    """Report of a folder; the form of commands; ``dead_band`` and the like."""
+    of_kernels: bool = True
+    """Whether its journal holds samples of kernels, which ``analysis.load`` reads."""
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "remedy": remedy_report.build,
-        "corun": corun.build,
-        "attribute": lambda folder, _, options: attribution.build(folder, options),
+        "remedy": Kind(remedy_report.build),
+        "corun": Kind(corun.build),
+        "attribute": Kind(lambda folder, _, options: attribution.build(folder, options)),
     }
 )
-"""Kind of run, which its plan has options of that name for -> what builds its report."""
+"""By the name of the options that its plan has."""
 
 Built = TypeVar("Built")
 
@@ -38,6 +50,7 @@ class Options:
     """Names of the commands this version has: others are not proposed."""
     rule: Mapping[str, Any] = field(default_factory=dict)
     """``dead_band`` and ``accept_unknown``, in place of those the run was given."""
+    kinds: Mapping[str, Kind] = field(default_factory=lambda: KINDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +60,7 @@ class Run:
     name: str
     """Short and different from all others of the page."""
     kind: str
-    """Of ``BUILDERS``; empty for ``run`` and its presets."""
+    """Of ``KINDS``; empty for ``run`` and its presets."""
     results: Results
     report: object
     command: str
@@ -118,10 +131,13 @@ def read(paths: Sequence[str | Path], options: Options) -> list[Host]:
         A damaged file.
     """
     files = list(dict.fromkeys(file for path in paths for file in find(path)))
+    read_in = [_results(file, options) for file in files]
+    # A run without a value does not say where it ran, but its boot may.
+    booted = {r.host["boot_id"]: _host_key(r) for r in read_in if r.rows and "boot_id" in r.host}
     found: dict[tuple[str, ...], list[Results]] = {}
-    for file in files:
-        results = load(file) if is_journal(file) else _values_only(file)
-        found.setdefault(_host_key(results), []).append(results)
+    for results in read_in:
+        boot = "" if results.rows else results.host.get("boot_id", "")
+        found.setdefault(booted.get(boot) or _host_key(results), []).append(results)
     names = [key[0] for key in found]
     hosts = []
     taken: set[str] = set()
@@ -133,32 +149,48 @@ def read(paths: Sequence[str | Path], options: Options) -> list[Host]:
 
 
 def _run(results: Results, options: Options, taken: set[str], several: bool) -> Run:
-    given = results.plan.get("options", {})
-    kind = next((kind for kind in BUILDERS if kind in given), "")
-    if kind:
-        report = BUILDERS[kind](results.folder, options.program, options.rule)
-    else:
-        report = plain_report.build(
-            results,
-            options.program,
-            options.rule,
-            python=options.python,
-            commands=options.commands,
-        )
-        if not results.plan and not results.blocks:
-            # Without a plan nothing is known of what was compared, or left out.
-            report.not_tested = [
-                Note(
-                    "comparisons, skips and step times",
-                    "they are in the output directory of the run, and this is a file of values",
-                )
-            ]
+    kind = _kind(results.plan, options)
+    report = (
+        options.kinds[kind].build(results.folder, options.program, options.rule)
+        if kind
+        else _plain_report(results, options)
+    )
     name = wanted = _folder_name(results)
     while name in taken:
         name = f"{wanted} {len(taken) + 1}"
     taken.add(name)
     command = f"{options.program} {shlex.join(results.argv)}" if results.argv else ""
     return Run(name, kind, results, report, command, f" ({name})" if several else "")
+
+
+def _plain_report(results: Results, options: Options) -> Report:
+    made = plain_report.build(
+        results, options.program, options.rule, python=options.python, commands=options.commands
+    )
+    if not results.plan and not results.blocks:
+        # Without a plan nothing is known of what was compared, or left out.
+        made.not_tested = [
+            Note(
+                "comparisons, skips and step times",
+                "they are in the output directory of the run, and this is a file of values",
+            )
+        ]
+    return made
+
+
+def _kind(plan: Mapping[str, Any], options: Options) -> str:
+    given = plan.get("options", {})
+    return next((kind for kind in options.kinds if kind in given), "")
+
+
+def _results(file: Path, options: Options) -> Results:
+    if not is_journal(file):
+        return _values_only(file)
+    plan = read_toml(file.parent / PLAN)
+    kind = _kind(plan, options)
+    if kind and not options.kinds[kind].of_kernels:
+        return Results(file.parent, plan=plan, host=read_json(file.parent / HOST))
+    return load(file)
 
 
 def _values_only(file: Path) -> Results:

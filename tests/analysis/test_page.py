@@ -153,6 +153,16 @@ def test_hosts_of_one_name_are_told_apart(tmp_path):
     assert [h.name for h in build([tmp_path]).hosts] == ["vm (a)", "vm (b)"]
 
 
+def test_a_run_without_values_belongs_to_the_host_of_its_boot(tmp_path):
+    scaling(tmp_path / "one")
+    scaling(tmp_path / "cut")
+    journal = tmp_path / "cut" / "journal.ndjson"
+    journal.write_text(journal.read_text().partition("\n")[0] + "\n")
+    page = build([tmp_path])
+    assert [h.name for h in page.hosts] == ["vm"]
+    check(html.render(page))
+
+
 # ---- what it says --------------------------------------------------------------------------------
 
 
