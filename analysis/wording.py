@@ -10,11 +10,19 @@ from bench.units import about, format_duration, format_size
 
 if TYPE_CHECKING:
     from analysis.concurrency import Concurrency
+    from analysis.corun import Accuracy
     from analysis.loaded import LoadedCurve
     from analysis.paired import Comparison
     from analysis.remedy import RemedyResult
     from analysis.report import CaseResult, Estimate, Report
     from analysis.stats import Decision
+
+FORECASTS = {"law": "law", "fit": "fit", "none": "as beside spin"}
+WHAT_FORECASTS_ARE = (
+    "law: shares of bandwidth, for kernels that stream (its authors saw errors under"
+    " {published:.0%}); fit: sensitivity x pressure, from all other pairs, and interrupts as"
+    " spinners feel them"
+)
 
 SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
 
@@ -76,6 +84,18 @@ def ratio_interval(decision: "Decision") -> str:
 def unresolved(decision: "Decision") -> bool:
     """Whether the interval includes "no difference"."""
     return not math.isnan(decision.ratio) and decision.low <= 1 <= decision.high
+
+
+def foretold(found: float) -> str:
+    """Ratio of times that a forecast gives."""
+    return "-" if math.isnan(found) else f"{found:.2f}"
+
+
+def accuracy(found: "Accuracy") -> tuple[str, str, str, str]:
+    """Pairs that a forecast says something of, its median and worst error, and of which pair."""
+    median, worst = f"{found.median:.0%}", f"{found.worst:+.0%}"
+    ends = (median, worst) if found.pairs else ("-", "-")
+    return f"{found.pairs} of {found.of}", *ends, found.worst_pair
 
 
 def duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from analysis.attribution import PARTS, AttributionReport
 from analysis.corun import CorunReport
+from analysis.corun_matrix import SPIN
 from analysis.page.model import Answer
 from analysis.page.source import Host
 from analysis.wording import ratio, ratio_interval
@@ -16,7 +17,7 @@ def answers(host: Host) -> tuple[Answer, ...]:
 
 def _slowed(report: CorunReport) -> Answer:
     question = "Who slows whom?"
-    cells = [c for c in report.cells if c.space == "shared" and c.alone.n]
+    cells = [c for c in report.cells if c.space == "shared" and c.alone.n and c.victim != SPIN]
     slow = sorted((c for c in cells if c.alone.verdict == "hurts"), key=lambda c: -c.alone.ratio)
     if not slow:
         return Answer(question, "no kernel is shown to slow another", f"Of {len(cells)} pairs.")

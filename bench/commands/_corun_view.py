@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, TextIO
 
 from analysis import wording
 from bench.commands._tables import make_console, print_list, print_notes, table
+from bench.spinners import KERNEL as SPIN
 
 if TYPE_CHECKING:
     from analysis.corun import Cell, CorunReport
 
 
 def show(report: "CorunReport", stream: TextIO) -> None:
-    """Print the matrices, then every pair with intervals and prediction."""
+    """Print the matrices, then every pair with intervals and forecasts."""
+    from analysis.corun import PUBLISHED_ERROR
+
     console = make_console(stream)
     # Labels are long, columns are many: aggressors are numbered as the victims are.
     numbers = {label: str(i + 1) for i, label in enumerate(report.kernels)}
@@ -25,14 +28,14 @@ def show(report: "CorunReport", stream: TextIO) -> None:
             }
             if not cells:
                 continue
-            victims = [k for k in report.kernels if any(v == k for v, _ in cells)]
+            victims = [k for k in (*report.kernels, SPIN) if any(v == k for v, _ in cells)]
             table(
                 console,
                 f"time of victims (rows) over alone; {split[0]}:{split[1]} threads, {told}",
                 ("", "<victim", *(numbers[a] for a in report.kernels)),
                 (
                     [
-                        numbers[victim],
+                        numbers.get(victim, ""),
                         victim,
                         *(_times(cells.get((victim, a))) for a in report.kernels),
                     ]
@@ -40,11 +43,11 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 ),
             )
     console.print("+ slower for certain (95 %, beyond the dead band), . no difference that matters")
-    shared = [c for c in report.cells if c.space == "shared"]
+    shared = [c for c in report.cells if c.space == "shared" and c.victim != SPIN]
     table(
         console,
         f"every pair in one address space, {report.rounds} rounds (time over the baseline's)",
-        ("<victim", "<beside", "", "of alone", "", "of spin", "law", "error"),
+        ("<victim", "<beside", "", "of alone", "", "of spin", "law", "fit"),
         (
             [
                 cell.victim,
@@ -53,18 +56,30 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 wording.ratio(cell.alone),
                 wording.ratio_interval(cell.alone),
                 wording.ratio(cell.spin),
-                "-" if math.isnan(cell.predicted) else f"{cell.predicted:.2f}",
-                "-"
-                if math.isnan(cell.error) or cell.victim == cell.aggressor
-                else f"{cell.error:+.0%}",
+                wording.foretold(cell.law),
+                wording.foretold(cell.fit),
             ]
             for cell in sorted(shared, key=lambda c: -_or_zero(c.alone.ratio))
         ),
     )
-    if math.isfinite(report.median_error):
+    table(
+        console,
+        "forecasts against measured speeds, pairs of different kernels in one address space",
+        ("<forecast", "pairs", "median error", "worst", "<of"),
+        (
+            [
+                wording.FORECASTS[a.forecast],
+                *wording.accuracy(a),
+            ]
+            for a in report.accuracy
+            if a.pairs or a.forecast == "law"
+        ),
+    )
+    if any(a.pairs for a in report.accuracy):
+        console.print(wording.WHAT_FORECASTS_ARE.format(published=PUBLISHED_ERROR), markup=False)
+    if math.isfinite(report.half_width):
         console.print(
-            f"sharing law, pairs of different kernels: speeds off by {report.median_error:.0%} in"
-            f" the median, {report.worst_error:+.0%} at worst ({report.worst_pair})",
+            f"the measurements themselves are known to ±{report.half_width:.0%} in the median",
             markup=False,
         )
     table(

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from analysis.attribution import AttributionReport
-from analysis.corun import Cell, CorunReport, SpaceCost
+from analysis.corun import Accuracy, Cell, CorunReport, SpaceCost
 from analysis.load import Results, load
 from analysis.page.build import host_page
 from analysis.page.model import Page
@@ -28,14 +28,24 @@ def decision(ratio, spread=0.02, n=8):
 def corun(kernels=("scan", "storm[chunk=4096]")):
     """Each kernel beside each, the second one the worse neighbour."""
     cells = [
-        Cell(v, a, (1, 1), space, decision(1.1 + 0.7 * i), decision(1.05 + 0.5 * i), 1.2 + 0.5 * i)
+        Cell(
+            v,
+            a,
+            (1, 1),
+            space,
+            decision(1.1 + 0.7 * i),
+            decision(1.05 + 0.5 * i),
+            1.2 + 0.5 * i,
+            1.1 + 0.6 * i,
+        )
         for v in kernels
         for i, a in enumerate(kernels)
         for space in ("shared", "own")
     ]
     report = CorunReport("out/corun", "done", 8, 8, list(kernels), cells)
     report.spaces = [SpaceCost(kernels[0], kernels[1], (1, 1), decision(1.4))]
-    report.median_error, report.worst_error, report.worst_pair = 0.05, -0.2, "scan beside storm"
+    report.accuracy = [Accuracy("law", 2, 2, 0.05, -0.2, "scan beside storm")]
+    report.half_width = 0.03
     report.not_measured = [Note("gather", "over the budget", "--budget 3m")]
     return report
 

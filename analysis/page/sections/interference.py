@@ -2,8 +2,9 @@
 
 import math
 
+from analysis.corun import PUBLISHED_ERROR, CorunReport
 from analysis.corun import Cell as Pair
-from analysis.corun import CorunReport
+from analysis.corun_matrix import SPIN
 from analysis.page.comparing import verdict_cell
 from analysis.page.model import (
     Block,
@@ -17,12 +18,20 @@ from analysis.page.model import (
 )
 from analysis.page.source import Host
 from analysis.stats import Decision
-from analysis.wording import SPACES, ratio, ratio_interval, unresolved
+from analysis.wording import (
+    FORECASTS,
+    SPACES,
+    WHAT_FORECASTS_ARE,
+    accuracy,
+    foretold,
+    ratio,
+    ratio_interval,
+    unresolved,
+)
 
 LEAD = (
     "Time of a victim beside an aggressor over its time alone: 2.00 is half the speed. Beside spin,"
-    " which uses no memory, what is left is not clock, power or scheduling. Predicted: by the"
-    " sharing law, from each kernel alone and beside itself."
+    " which uses no memory, what is left is not clock, power or scheduling."
 )
 _MARKS = {"hurts": "+", "helps": "-", "neutral": "."}
 MARKS = (
@@ -41,14 +50,7 @@ def section(host: Host) -> Section | None:
         sources.append(run.source)
         blocks += _matrices(report, run.tag)
         blocks += _pairs(report, run.tag)
-        if math.isfinite(report.median_error):
-            blocks.append(
-                Text(
-                    f"The sharing law, for pairs of different kernels: speeds off by"
-                    f" {report.median_error:.0%} in the median, {report.worst_error:+.0%} at worst"
-                    f" ({report.worst_pair})."
-                )
-            )
+        blocks += _forecasts(report, run.tag)
         blocks += _spaces(report, run.tag)
     if not blocks:
         return None
@@ -64,7 +66,7 @@ def _matrices(report: CorunReport, tag: str) -> list[Matrix]:
                 for c in report.cells
                 if c.space == space and tuple(sorted(c.threads)) == split
             }
-            victims = [k for k in report.kernels if any(v == k for v, _ in cells)]
+            victims = [k for k in (*report.kernels, SPIN) if any(v == k for v, _ in cells)]
             aggressors = [k for k in report.kernels if any(a == k for _, a in cells)]
             if victims:
                 found.append(
@@ -93,8 +95,8 @@ def _pairs(report: CorunReport, tag: str) -> tuple[Block, ...]:
     return table(
         f"Every pair in one address space, {report.rounds} rounds{tag}",
         columns(
-            "victim", "beside", "threads", "#of alone", "-95 % interval", "#of spin", "#predicted",
-            "#off by",
+            "victim", "beside", "threads", "#of alone", "-95 % interval", "#of spin", "#law",
+            "#fit",
         ),
         [
             (
@@ -104,15 +106,36 @@ def _pairs(report: CorunReport, tag: str) -> tuple[Block, ...]:
                 _ratio(pair.alone),
                 Cell(ratio_interval(pair.alone)),
                 _ratio(pair.spin),
-                _number(pair.predicted, f"{pair.predicted:.2f}"),
-                _number(
-                    math.nan if pair.victim == pair.aggressor else pair.error, f"{pair.error:+.0%}"
-                ),
+                Cell(foretold(pair.law), pair.law),
+                Cell(foretold(pair.fit), pair.fit),
             )
             for pair in sorted(report.cells, key=_worst_first)
-            if pair.space == "shared"
+            if pair.space == "shared" and pair.victim != SPIN
         ],
     )  # fmt: skip
+
+
+def _forecasts(report: CorunReport, tag: str) -> list[Block]:
+    """How far forecasts were off; nothing where none says anything."""
+    told = [a for a in report.accuracy if a.pairs]
+    if not told:
+        return []
+    found: list[Block] = list(
+        table(
+            f"Forecasts against measured speeds, pairs of different kernels in one address"
+            f" space{tag}",
+            columns("forecast", "#pairs", "#median error", "#worst", "of"),
+            [(Cell(FORECASTS[a.forecast]), *map(Cell, accuracy(a))) for a in told],
+            (WHAT_FORECASTS_ARE.format(published=PUBLISHED_ERROR),),
+        )
+    )
+    if math.isfinite(report.half_width):
+        found.append(
+            Text(
+                f"The measurements themselves are known to ±{report.half_width:.0%} in the median."
+            )
+        )
+    return found
 
 
 def _worst_first(pair: Pair) -> float:
@@ -140,7 +163,3 @@ def _spaces(report: CorunReport, tag: str) -> tuple[Block, ...]:
 def _ratio(decision: Decision) -> Cell:
     hint = "" if math.isnan(decision.ratio) else f"{decision.ratio:.4f}, {decision.n} pairs"
     return Cell(ratio(decision), decision.ratio, hint=hint)
-
-
-def _number(value: float, text: str) -> Cell:
-    return Cell("-" if math.isnan(value) else text, value)
