@@ -18,6 +18,7 @@ from analysis.remedy import RemedyResult
 from analysis.remedy_report import RemedyReport
 from analysis.report import Report
 from analysis.stats import Decision
+from analysis.tryreport import TryReport
 from analysis.wording import gain_cells, number, percent
 from bench.units import counted, format_size
 
@@ -270,6 +271,7 @@ def _unknown(
     tried = [c for r in reports for c in r.comparisons if c.decision.n and c.question != "kernels"]
     decisions = [c.decision for c in tried]
     decisions += [r.total for report in remedies for r in report.remedies if r.tested]
+    decisions += [r.decision for _, t in host.of(TryReport) for r in t.remedies if r.tested]
     decisions += [c.alone for _, report in host.of(CorunReport) for c in report.cells if c.alone.n]
     if not decisions:
         return ()

@@ -65,7 +65,12 @@
     if (over) show(over.dataset.tip, over.getBoundingClientRect());
     else hide();
   });
-  document.addEventListener("scroll", hide, true);
+  const follow = () => {
+    const chosen = document.querySelector(".pt.chosen");
+    if (chosen) show(chosen.dataset.tip, chosen.getBoundingClientRect());
+    else hide();
+  };
+  document.addEventListener("scroll", follow, true);
 
   all("svg.chart").forEach((chart) => {
     const points = all(".pt", chart);

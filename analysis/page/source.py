@@ -7,9 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from analysis import attribution, corun, remedy_report
+from analysis import attribution, corun, remedy_report, tryreport
 from analysis import report as plain_report
-from analysis.files import find, is_journal, read_json, read_toml
+from analysis.files import find, is_journal, journal_lines, read_json, read_toml
 from analysis.load import Results, load, rows
 from analysis.page.model import Item, Source
 from analysis.report import Note, Report
@@ -31,6 +31,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "remedy": Kind(remedy_report.build),
         "corun": Kind(corun.build),
+        "try": Kind(tryreport.build, of_kernels=False),
         "attribute": Kind(lambda folder, _, options: attribution.build(folder, options)),
     }
 )
@@ -189,7 +190,9 @@ def _results(file: Path, options: Options) -> Results:
     plan = read_toml(file.parent / PLAN)
     kind = _kind(plan, options)
     if kind and not options.kinds[kind].of_kernels:
-        return Results(file.parent, plan=plan, host=read_json(file.parent / HOST))
+        start = next((x for x in journal_lines(file) if x["kind"] == "start"), {})
+        facts = read_json(file.parent / HOST)
+        return Results(file.parent, plan=plan, host=facts, argv=list(start.get("argv", ())))
     return load(file)
 
 

@@ -13,6 +13,8 @@ from analysis.remedy import RemedyResult
 from analysis.remedy_report import ActorResult, RemedyReport
 from analysis.report import Note, build
 from analysis.stats import decide, not_tested
+from analysis.tried import Effect, Tried
+from analysis.tryreport import TryReport
 from analysis.verdict import Contrast
 
 STORED = Path(__file__).parents[2] / "results" / "epyc-2cpu-vm"
@@ -82,6 +84,21 @@ def attribution():
     return report
 
 
+def tried():
+    """One remedy that helps a command, one that is open, one under which it fails."""
+    effect = Effect(True, (), "")
+    remedies = [
+        Tried("thp", decision(0.8), 0.2, effect, 8.0, figures={"huge": 0.87}),
+        Tried("cap", decision(1.0, 0.5), 0.0, effect, 10.0),
+        Tried("keep", not_tested("fails"), math.nan, effect, math.nan, failure="exit code 1"),
+    ]
+    report = TryReport("out/try", "./prover --all", "time", "second", False, "done", "thp helps",
+                       "thp", 12, 12, 0.02, 10.0, {"huge": 0.0}, remedies=remedies)  # fmt: skip
+    report.effects = {"thp": "took effect: huge pages 0% -> 87%"}
+    report.failures = [Note("keep", "exit code 1")]
+    return report
+
+
 def run(name, report, results=None, command=""):
     """A run of a host that has others."""
     return Run(name, "", results or Results(Path("out", name)), report, command, f" ({name})")
@@ -105,6 +122,7 @@ def whole(name="one"):
         run("corun", corun()),
         run("remedy", remedy()),
         run("attribute", attribution()),
+        run("try", tried()),
         name=name,
     )
 

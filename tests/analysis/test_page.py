@@ -1,5 +1,6 @@
 """A page says what the reports say, in sections that are there when their data is."""
 
+import gzip
 import json
 import math
 import sys
@@ -23,6 +24,7 @@ from pages import (
     page_of,
     remedy,
     run,
+    tried,
     whole,
 )
 
@@ -38,7 +40,7 @@ from analysis.page.source import Options
 from analysis.report import Report
 from bench.errors import PagestormError, UsageError
 
-SVG_ALONE = {"path", "line", "circle", "rect"}
+TIMELINES = Path(__file__).parents[1] / "data" / "timelines"
 
 
 class Checker(HTMLParser):
@@ -116,9 +118,10 @@ def test_every_section_of_the_registry_can_appear(every):
     found = {s.id for s in every.hosts[0].sections}
     assert found == {
         "host", "pages", "values", "scaling", "loaded", "interference", "beside", "why", "stalls",
-        "remedies", "limits", "reproduce",
+        "remedies", "tried", "limits", "reproduce",
     }  # fmt: skip
-    assert len(SECTIONS) == len(found) + 1, "others: the sample compares nothing else"
+    # The sample compares nothing else, and has no log of a pipeline.
+    assert len(SECTIONS) == len(found) + 2
 
 
 def test_sections_without_data_are_left_out():
@@ -211,6 +214,24 @@ def test_a_prediction_stands_beside_the_measurement(every):
     bar = next(cell.bar for cell in row if cell.bar)
     assert bar.value == pytest.approx(1.25, abs=0.02)
     assert bar.predicted == pytest.approx(1.15)
+
+
+def test_remedies_of_a_command_come_with_evidence(every):
+    gains, seen = blocks(every, "tried", Table)
+    assert [row[0].text for row in gains.rows] == ["baseline", "thp", "cap", "keep"]
+    assert [row[-1].text for row in gains.rows] == ["", "helps", "cannot tell", "fails"]
+    assert [row[1].text for row in seen.rows] == ["0%", "87%", "-", "-"]
+    assert "thp helps your command, +25%" in every.hosts[0].verdict
+
+
+def test_the_log_beside_a_run_tells_of_overlap(tmp_path):
+    path = scaling(tmp_path / "run", counts=(1, 2))
+    log = gzip.decompress((TIMELINES / "prover.log.gz").read_bytes())
+    (path / "timeline.log").write_bytes(log)
+    page = build([path])
+    captions = [table.caption for table in blocks(page, "log", Table)]
+    assert any("overlap" in caption for caption in captions)
+    check(html.render(page))
 
 
 def test_every_figure_says_how_to_get_it_again():
@@ -439,7 +460,7 @@ def test_options_reach_the_verdicts():
 # ---- notebooks -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("report", [corun(), remedy(), attribution(), measured().report])
+@pytest.mark.parametrize("report", [corun(), remedy(), attribution(), tried(), measured().report])
 def test_reports_display_in_the_style_of_the_page(report):
     text = report._repr_html_()
     checker = Checker()
