@@ -35,10 +35,10 @@ def _blocks(told: list[Told], tag: str) -> list[Block]:
     blocks: list[Block] = []
     for one in told:
         heads = columns(*(c[1:] if c[:1] == "|" else f"#{c}" for c in one.columns))
-        blocks += table(f"{one.title}{tag}", heads, [tuple(map(_cell, row)) for row in one.rows])
-        if one.lines:
-            title = one.title if not one.rows else f"Of {one.title}"
-            blocks.append(Listing(title, tuple(one.lines)))
+        rows = [tuple(map(_cell, row)) for row in one.rows]
+        blocks += table(f"{one.title}{tag}", heads, rows, one.lines)
+        if one.lines and not rows:
+            blocks.append(Listing(one.title, tuple(one.lines)))
     return blocks
 
 
