@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from analysis.corun import Accuracy
     from analysis.loaded import LoadedCurve
     from analysis.paired import Comparison
+    from analysis.proxy import Throughput
     from analysis.remedy import RemedyResult
     from analysis.report import CaseResult, Estimate, Report
     from analysis.stats import Decision
@@ -56,6 +57,13 @@ def interval(found: "Estimate") -> str:
     """``[38.0, 43.6]``, or how few samples there are."""
     if math.isnan(found.low):
         return f"n={found.n}"
+    return f"[{number(found.low)}, {number(found.high)}]"
+
+
+def throughput_interval(found: "Throughput") -> str:
+    """Interval of seconds per job."""
+    if math.isnan(found.low):
+        return "too few"
     return f"[{number(found.low)}, {number(found.high)}]"
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "overlap, gaps and throughput of a pipeline, from its log"
 EPILOG = """  {prog} timeline prover.log                 tables
-  {prog} timeline prover.log -o report.html  a page with pictures; or .md, .png, .json
+  {prog} timeline prover.log -o report.html   a page with pictures; or .md, .png, .json
   docker logs prover 2>&1 | {prog} timeline -
   {prog} timeline one.log.gz two.log.gz --json
   {prog} timeline prover.log --stated synth=54s,pw=10,s_per_proof=37
