@@ -5,6 +5,7 @@ who slows whom, and why, where a run looked into that.
 Verdicts are those of the comparisons; here they are counted and quoted, and nothing is decided.
 """
 
+import math
 from collections.abc import Sequence
 
 from analysis.concurrency import Concurrency
@@ -14,6 +15,7 @@ from analysis.page.comparing import arrow
 from analysis.page.model import LOOKS, Answer
 from analysis.page.source import Host
 from analysis.paired import Comparison, gain
+from analysis.proxy import ProxyReport
 from analysis.remedy import RemedyResult
 from analysis.remedy_report import RemedyReport
 from analysis.report import Report
@@ -271,6 +273,7 @@ def _unknown(
     tried = [c for r in reports for c in r.comparisons if c.decision.n and c.question != "kernels"]
     decisions = [c.decision for c in tried]
     decisions += [r.total for report in remedies for r in report.remedies if r.tested]
+    decisions += [s.against for _, p in host.of(ProxyReport) for s in p.settings if s.against.n]
     decisions += [r.decision for _, t in host.of(TryReport) for r in t.remedies if r.tested]
     decisions += [c.alone for _, report in host.of(CorunReport) for c in report.cells if c.alone.n]
     if not decisions:
@@ -279,8 +282,12 @@ def _unknown(
     parts = []
     if unclear:
         smallest = sorted(d.smallest_effect for d in unclear)
-        middle = percent(smallest[len(smallest) // 2]).lstrip("+")
-        parts.append(f"Half of those could not have seen an effect under {middle}.")
+        middle = smallest[len(smallest) // 2]
+        parts.append(
+            f"Half of those could not have seen an effect under {percent(middle).lstrip('+')}."
+            if math.isfinite(middle)
+            else "Most of those have too few samples for an interval."
+        )
     caveats = [note for report in reports for note in report.notes if "hypervisor" in note]
     parts += [f"{_capital(note)}." for note in dict.fromkeys(caveats)]
     parts += dict.fromkeys(

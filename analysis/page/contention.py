@@ -1,19 +1,22 @@
-"""What runs of ``corun``, ``attribute`` and ``try`` answer, for the verdict."""
+"""What runs of ``corun``, ``attribute``, ``try`` and ``pipeline`` answer, for the verdict."""
 
 from analysis.attribution import PARTS, AttributionReport
 from analysis.corun import CorunReport
 from analysis.corun_matrix import SPIN
 from analysis.page.model import Answer
 from analysis.page.source import Host
+from analysis.paired import gain
+from analysis.proxy import ProxyReport
 from analysis.tryreport import TryReport
-from analysis.wording import gain_cells, ratio, ratio_interval
+from analysis.wording import gain_cells, number, ratio, ratio_interval, throughput_interval
 
 
 def answers(host: Host) -> tuple[Answer, ...]:
-    """Who slows whom, why, and what helps a command: of the last run of each kind."""
+    """Who slows whom, why, what helps a command or a pipeline: of the last run of each kind."""
     found = [_slowed(report) for _, report in host.of(CorunReport)[-1:] if report.cells]
     found += [_why(report) for _, report in host.of(AttributionReport)[-1:] if report.contrasts]
     found += [_command(report) for _, report in host.of(TryReport)[-1:]]
+    found += [_pipeline(r) for _, r in host.of(ProxyReport)[-1:] if r.settings]
     return tuple(found)
 
 
@@ -62,3 +65,21 @@ def _command(report: TryReport) -> Answer:
     if all(r.decision.decided for r in tested):
         return Answer(question, "no remedy tested helps your command", text, "neutral")
     return Answer(question, "no remedy is shown to help your command", text, "unclear", command)
+
+
+def _pipeline(report: ProxyReport) -> Answer:
+    question = f"How fast is {report.pipeline}?"
+    told = "; ".join(
+        f"{s.name}: {number(s.throughput.seconds)} s a job {throughput_interval(s.throughput)}"
+        for s in report.settings
+    )
+    helping = [s for s in report.settings if s.against.verdict == "helps"]
+    if helping:
+        best = max(helping, key=lambda s: gain(s.against)[0])
+        short = f"{best.name} speeds {report.pipeline} up, {' '.join(gain_cells(best.against))}"
+        return Answer(question, short, f"{told}.", "helps")
+    first = report.settings[0]
+    short = f"{report.pipeline} takes {number(first.throughput.seconds)} s a job with {first.name}"
+    if len(report.settings) > 1:
+        short += ", and no other setting is shown to be faster"
+    return Answer(question, short, f"{told}.", "unclear" if len(report.settings) > 1 else "")

@@ -9,6 +9,7 @@ from analysis.load import Results, load
 from analysis.page.build import host_page
 from analysis.page.model import Page
 from analysis.page.source import Host, Options, Run
+from analysis.proxy import PoolTime, ProxyReport, SettingResult, TaskTime, Throughput
 from analysis.remedy import RemedyResult
 from analysis.remedy_report import ActorResult, RemedyReport
 from analysis.report import Note, build
@@ -99,6 +100,21 @@ def tried():
     return report
 
 
+def pipeline():
+    """Two settings, the second one faster."""
+    settings = [
+        SettingResult("pw=1", Throughput(2.0, 1.9, 2.1, 8, "samples", 40)),
+        SettingResult(
+            "pw=2",
+            Throughput(1.0, 0.9, 1.1, 8, "samples", 80),
+            (TaskTime("mv", 80, 0.04, 0.03, 0.05, 0.02, 0.5),),
+            (PoolTime("gpu", 1, 0.4, 0.001),),
+            decision(0.5),
+        ),
+    ]
+    return ProxyReport("line", tuple(settings))
+
+
 def run(name, report, results=None, command=""):
     """A run of a host that has others."""
     return Run(name, "", results or Results(Path("out", name)), report, command, f" ({name})")
@@ -123,6 +139,7 @@ def whole(name="one"):
         run("remedy", remedy()),
         run("attribute", attribution()),
         run("try", tried()),
+        run("pipeline", pipeline()),
         name=name,
     )
 

@@ -118,7 +118,7 @@ def test_every_section_of_the_registry_can_appear(every):
     found = {s.id for s in every.hosts[0].sections}
     assert found == {
         "host", "pages", "values", "scaling", "loaded", "interference", "beside", "why", "stalls",
-        "remedies", "tried", "limits", "reproduce",
+        "remedies", "tried", "pipeline", "limits", "reproduce",
     }  # fmt: skip
     # The sample compares nothing else, and has no log of a pipeline.
     assert len(SECTIONS) == len(found) + 2
@@ -224,6 +224,15 @@ def test_remedies_of_a_command_come_with_evidence(every):
     assert "thp helps your command, +25%" in every.hosts[0].verdict
 
 
+def test_a_pipeline_has_its_settings_tasks_and_pools(every):
+    settings, tasks, pools = blocks(every, "pipeline", Table)
+    assert [row[0].text for row in settings.rows] == ["pw=1", "pw=2"]
+    assert [row[-1].text for row in settings.rows] == ["baseline", "helps"]
+    assert [cell.text for cell in tasks.rows[0][:3]] == ["mv", "20.0", "40.0"]
+    assert pools.rows[0][2].text == "40%"
+    assert "pw=2 speeds line up, +100%" in every.hosts[0].verdict
+
+
 def test_the_log_beside_a_run_tells_of_overlap(tmp_path):
     path = scaling(tmp_path / "run", counts=(1, 2))
     log = gzip.decompress((TIMELINES / "prover.log.gz").read_bytes())
@@ -327,6 +336,8 @@ def test_open_comparisons_are_counted():
     open_ = compared(("a", "base -> thp", 1.0, 0.5), ("b", "base -> thp", 0.8))
     answer = shorts(open_)["What can these results not tell?"]
     assert answer.short == "1 of 2 comparisons stays open"
+    few = compared(("a", "base -> thp", 1.0, 0.5, 3))
+    assert "too few samples" in shorts(few)["What can these results not tell?"].text
 
 
 # ---- names from users ----------------------------------------------------------------------------

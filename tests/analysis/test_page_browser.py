@@ -99,7 +99,7 @@ def test_every_section_is_shown_and_linked(browser, one):
         "[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href').slice(1))"
     )
     assert shown == linked
-    assert len(shown) == 14
+    assert len(shown) == 15
     titles = browser.evaluate("[...document.querySelectorAll('main h2')].map(h => h.innerText)")
     assert titles[0] == "Verdict"
     assert "Remedies" in titles
