@@ -64,7 +64,9 @@ def _matrices(report: CorunReport, tag: str) -> list[Matrix]:
             cells = {
                 (c.victim, c.aggressor): c
                 for c in report.cells
-                if c.space == space and tuple(sorted(c.threads)) == split
+                if c.space == space
+                and tuple(sorted(c.threads)) == split
+                and not math.isnan(c.alone.ratio)
             }
             victims = [k for k in (*report.kernels, SPIN) if any(v == k for v, _ in cells)]
             aggressors = [k for k in report.kernels if any(a == k for _, a in cells)]
@@ -84,7 +86,7 @@ def _matrices(report: CorunReport, tag: str) -> list[Matrix]:
 
 
 def _cell(pair: Pair | None) -> MatrixCell:
-    if pair is None or math.isnan(pair.alone.ratio):
+    if pair is None:
         return MatrixCell("-", math.nan)
     text = f"{pair.alone.ratio:.2f}{_MARKS.get(pair.alone.verdict, '')}"
     hint = f"{pair.victim} beside {pair.aggressor}: {ratio_interval(pair.alone)}"

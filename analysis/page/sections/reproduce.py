@@ -39,7 +39,7 @@ def section(host: Host) -> Section | None:
     if commands:
         blocks.append(Commands("Again", tuple(commands)))
     proposed = {
-        command: "goes on from here"
+        command: f"after {run.name}"
         for run in host.runs
         for command in getattr(run.report, "next_commands", ())
         if host.open_ended([Note("", "", command)])
