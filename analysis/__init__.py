@@ -1,10 +1,15 @@
 """Tables, models, verdicts and plots from result files; needs no compiler and no extension.
 
+``from analysis import show; show("my-run")`` displays a run in a notebook: the verdict, then every
+table and figure.
+
 Which module for which question:
 
 what was measured
     `analysis.load`: ``frame`` for a table of any results, ``load`` for all of one run;
     `analysis.report` for estimates and verdicts, `analysis.plot` for pictures.
+one page, to send
+    `analysis.page`; `analysis.page.notebook` for the same in a notebook.
 did it become faster
     `analysis.compare`.
 does a remedy help
@@ -26,3 +31,22 @@ two sets of samples that cannot be paired
 did anything change while measuring
     `analysis.series`.
 """
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.page.notebook import Shown
+
+
+def show(*results: str | Path) -> "Shown":
+    """Display results in a notebook.
+
+    Parameters
+    ----------
+    *results : paths
+        Output directories, journals, pyperf files of this suite, or folders full of these.
+    """
+    from analysis.page.notebook import Shown
+
+    return Shown(results)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from analysis import totals
+from analysis.displayed import Displayed
 from analysis.intervals import Floats, interval, pairs_needed
 from analysis.load import load
 from analysis.report import Note
@@ -39,7 +40,7 @@ LOCK = ("lock", "first touch beside it", "first touch beside it, another process
 
 
 @dataclass
-class AttributionReport:
+class AttributionReport(Displayed):
     """Everything the table says."""
 
     folder: str

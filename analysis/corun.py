@@ -9,6 +9,7 @@ from typing import Any
 
 from analysis.corun_matrix import SPIN, Matrix
 from analysis.corun_predict import Predictor
+from analysis.displayed import Displayed
 from analysis.load import load
 from analysis.report import Note
 from analysis.stats import DEAD_BAND, Decision
@@ -71,7 +72,7 @@ class SpaceCost:
 
 
 @dataclass
-class CorunReport:
+class CorunReport(Displayed):
     """Everything the closing table says."""
 
     folder: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.intervals import median_interval, pairs_needed
+from analysis.intervals import Floats, median_interval, pairs_needed
 from analysis.measured import MeasuredCurve, fit_curve
 from analysis.paired import Comparison
 from analysis.stats import Decision
@@ -96,13 +96,7 @@ def draw_points(
     else:
         x = x + shift * (x.max() - x.min())
     y = np.array(curve.y)
-    ends = [
-        (found.low, found.high)
-        if len(samples) >= pairs_needed() and (found := median_interval(samples))
-        else (np.nan, np.nan)
-        for samples in curve.samples
-    ]
-    low, high = np.array(ends).T
+    low, high = np.array([ends(samples) for samples in curve.samples]).T
     axes.errorbar(
         x,
         y,
@@ -118,15 +112,40 @@ def draw_points(
     )
 
 
-def draw_fit(axes: "Axes", curve: MeasuredCurve, style: Style) -> bool:
-    """Draw the chosen model with its 95 % band; False where none was chosen."""
+def ends(samples: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the median of the samples of one point; NaN where those are too few."""
+    if len(samples) < pairs_needed():
+        return math.nan, math.nan
+    found = median_interval(samples)
+    return found.low, found.high
+
+
+class Fitted(NamedTuple):
+    """The chosen model of a curve and its 95 % band, at evenly spaced x."""
+
+    model: str
+    x: Floats
+    y: Floats
+    low: Floats
+    high: Floats
+
+
+def fitted(curve: MeasuredCurve, points: int = 200) -> Fitted | None:
+    """Line and band of the model chosen for a curve; None where none was chosen."""
     fit = fit_curve(curve).best
     if fit is None or fit.not_identifiable:
+        return None
+    x = np.linspace(fit.x.min(), fit.x.max(), points)
+    return Fitted(fit.model.NAME, x, fit.predict(x), *fit.predict_band(x))
+
+
+def draw_fit(axes: "Axes", curve: MeasuredCurve, style: Style) -> bool:
+    """Draw the chosen model with its 95 % band; False where none was chosen."""
+    found = fitted(curve)
+    if found is None:
         return False
-    x = np.linspace(fit.x.min(), fit.x.max(), 200)
-    low, high = fit.predict_band(x)
-    axes.plot(x, fit.predict(x), color=style.color, linestyle=style.linestyle, linewidth=1.2)
-    axes.fill_between(x, low, high, color=style.color, alpha=0.15, linewidth=0)
+    axes.plot(found.x, found.y, color=style.color, linestyle=style.linestyle, linewidth=1.2)
+    axes.fill_between(found.x, found.low, found.high, color=style.color, alpha=0.15, linewidth=0)
     return True
 
 
@@ -181,26 +200,47 @@ def named_decisions(
 
 def ticks_in_bytes(axes: "Axes") -> None:
     """Label a base-2 x axis with KiB, MiB and GiB: every power of two, or of four, or of 16."""
-    low, high = (math.log2(max(end, 1.0)) for end in axes.get_xlim())
-    step = next(step for step in (1, 2, 4, 8) if (high - low) / step <= MOST_TICKS)
-    powers = [k for k in range(math.ceil(low), math.floor(high) + 1) if k % step == 0]
-    axes.set_xticks([2.0**k for k in powers], [format_size(2**k) for k in powers])
+    ticks = byte_ticks(*axes.get_xlim())
+    axes.set_xticks(ticks, [format_size(int(tick)) for tick in ticks])
     axes.set_xticks([], minor=True)
+
+
+def byte_ticks(low: float, high: float) -> list[float]:
+    """Powers of two, or of four, or of 16: few enough to be labelled."""
+    first, last = (math.log2(max(end, 1.0)) for end in (low, high))
+    step = next(step for step in (1, 2, 4, 8) if (last - first) / step <= MOST_TICKS)
+    powers = range(math.ceil(first), math.floor(last) + 1)
+    return [2.0**k for k in powers if k % step == 0]
 
 
 def ticks_in_numbers(axis: "Axis") -> None:
     """Label a logarithmic axis with 1, 2, 5, 10 and so on instead of powers."""
-    low, high = axis.get_view_interval()
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if math.log10(high / low) < FINE_DECADES else (1,)
-    ticks = [n * 10.0**k for k in decades for n in steps if low <= n * 10.0**k <= high]
+    ticks = log_ticks(*axis.get_view_interval())
     axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     axis.set_ticks([], minor=True)
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 and so on; of many decades their ends alone."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if math.log10(high / low) < FINE_DECADES else (1,)
+    return [n * 10.0**k for k in decades for n in steps if low <= n * 10.0**k <= high]
+
+
 def ticks_in_percent(axes: "Axes") -> None:
     """Label a logarithmic axis of ratios with changes in percent."""
-    low, high = axes.get_xlim()
+    ratios = change_ticks(*axes.get_xlim())
+    axes.set_xticks(ratios, [change_label(ratio) for ratio in ratios])
+    axes.set_xticks([], minor=True)
+
+
+def change_label(ratio: float) -> str:
+    """Label of a ratio of speeds: ``+25 %``."""
+    return f"{100 * (ratio - 1):+.0f} %" if ratio != 1 else "0"
+
+
+def change_ticks(low: float, high: float) -> list[float]:
+    """Ratios of speeds worth a label, of those between two limits."""
     width = math.log(high / low)
     ratios = [1.0]
     for step in (2, 5, 10, 1.5, 1.25, 1.1, 1.05, 1.02, 20, 50, 100):
@@ -208,9 +248,7 @@ def ticks_in_percent(axes: "Axes") -> None:
             room = min(abs(math.log(ratio / other)) for other in ratios)
             if low <= ratio <= high and room > LEAST_ROOM * width:
                 ratios.append(ratio)
-    ratios.sort()
-    axes.set_xticks(ratios, [f"{100 * (r - 1):+.0f} %" if r != 1 else "0" for r in ratios])
-    axes.set_xticks([], minor=True)
+    return sorted(ratios)
 
 
 def finish(axes: "Axes", title: str, *, legend_inside: bool = False) -> None:

@@ -6,7 +6,6 @@
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -255,16 +254,21 @@ class Fit:
         return plot_fit(self, ax)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(p.name)}</td><td>{self.params[p.name]:.5g}</td>"
-            f"<td>{low:.5g} … {high:.5g}</td><td>{escape(note or p.help)}</td></tr>"
+        from analysis.page.model import Cell, Text, columns, table
+        from analysis.page.notebook import blocks_html
+
+        rows = [
+            (
+                Cell(p.name),
+                Cell(f"{self.params[p.name]:.5g}"),
+                Cell(f"[{low:.5g}, {high:.5g}]"),
+                Cell(note or p.help),
+            )
             for p, (low, high), note in self._rows()
-        )
-        return (
-            f"<p><b>{escape(self.model.NAME)}</b> {escape(self.model.SUMMARY)}<br>"
-            f"{escape(self._quality())}</p><table><tr><th>parameter</th><th>value</th>"
-            f"<th>{LEVEL:.0%} interval</th><th></th></tr>{rows}</table>"
-        )
+        ]
+        heads = columns("parameter", "-value", f"-{LEVEL:.0%} interval", "meaning")
+        text = f"{self.model.NAME}: {self.model.SUMMARY}. {self._quality()}."
+        return blocks_html([Text(text), *table(f"Fit of {self.model.NAME}", heads, rows)])
 
     def _quality(self) -> str:
         aicc = "too few points" if self.aicc is None else f"{self.aicc:.1f}"

@@ -12,7 +12,7 @@ from analysis import plot
 from analysis.interference import Slowdown, slowdowns
 from analysis.intervals import pairs_needed
 from analysis.load import Results, steps
-from analysis.measured import measured_curves
+from analysis.measured import MeasuredCurve, measured_curves
 from analysis.paired import Comparison, gain
 from analysis.plot_forecasts import Foretold, plot_forecasts
 from analysis.report import Report
@@ -55,14 +55,14 @@ def gallery(results: Results, report: Report) -> list[Picture]:
     rows = results.rows
     curves = measured_curves(rows)
     found = []
-    if _labels(curves, "bandwidth") and _drawable(report.comparisons, "pages"):
+    if labels(curves, "bandwidth") and _drawable(report.comparisons, "pages"):
         found.append(first_look(results, report))
     found += [
         Picture(
             f"bandwidth-{_file_name(label)}",
             (partial(plot.plot_bandwidth, rows, label=label),),
         )
-        for label in _labels(curves, "bandwidth")
+        for label in labels(curves, "bandwidth")
     ]
     for subject in ("caches", "tlb"):
         marks = results.marks if subject == "caches" else None
@@ -71,9 +71,9 @@ def gallery(results: Results, report: Report) -> list[Picture]:
                 f"latency-{_file_name(label)}",
                 (partial(plot.plot_latency, rows, label=label, marks=marks),),
             )
-            for label in _labels(curves, subject)
+            for label in labels(curves, subject)
         )
-    if _labels(curves, "loaded latency"):
+    if labels(curves, "loaded latency"):
         found.append(Picture("loaded-latency", (partial(plot.plot_loaded_latency, rows),)))
     found += _gains(results, report)
     if any(" GB/s" not in s.beside for s in slowdowns(rows)):
@@ -119,16 +119,21 @@ def _gains(results: Results, report: Report) -> list[Picture]:
 
 def _stalls(results: Results) -> list[Picture]:
     """Each kernel alone and beside churning memory, which is what stalls come from."""
-    blocks = {
-        row["block"] for row in results.rows if any(name in row["beside"] for name in CHURNING)
-    }
+    blocks = churning_blocks(results)
     rows = steps(results.folder) if blocks else []
     found = []
-    for block in sorted(blocks):
+    for block in blocks:
         name = f"stalls-{_file_name(block)}"
         of_block = [row for row in rows if row["block"] == block]
         found.append(Picture(name, (partial(plot.plot_stalls, of_block),)))
     return found
+
+
+def churning_blocks(results: Results) -> list[str]:
+    """Blocks in which something ran beside churning memory."""
+    return sorted(
+        {row["block"] for row in results.rows if any(name in row["beside"] for name in CHURNING)}
+    )
 
 
 def remedies(folder: Path) -> list[Picture]:
@@ -210,7 +215,8 @@ def _dead_band(results: Results) -> float:
     return float(results.plan.get("options", {}).get("dead_band", 0.02))
 
 
-def _labels(curves: list[Any], subject: str) -> list[str]:
+def labels(curves: list[MeasuredCurve], subject: str) -> list[str]:
+    """Labels of the curves of one subject, in order of appearance."""
     return list(dict.fromkeys(curve.label for curve in curves if curve.subject == subject))
 
 

@@ -1,6 +1,7 @@
 """What kernels lose beside each other: time beside a neighbour over time alone, pair by pair."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -49,6 +50,17 @@ def slowdowns(data: "Iterable[Row] | DataFrame") -> list[Slowdown]:
         if row["beside"] and (base := alone.get((*_what(row), *_when(row)))):
             pairs.setdefault((*_what(row), row["beside"]), []).append((row, base))
     return [_slowdown(same) for same in pairs.values()]
+
+
+def comparable(found: Iterable[Slowdown]) -> list[Slowdown]:
+    """Those that make a matrix: neighbours at no set rate, which several kernels were beside.
+
+    Neighbours at a set rate make a curve of their own.
+    """
+    known = [s for s in found if " GB/s" not in s.beside and math.isfinite(s.ratio)]
+    shared = Counter(s.beside for s in known)
+    several = max(shared.values(), default=0) > 1
+    return [s for s in known if shared[s.beside] > 1] if several else known
 
 
 def _what(row: Row) -> tuple[object, ...]:

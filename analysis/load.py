@@ -77,6 +77,11 @@ class Results:
     argv: list[str] = field(default_factory=list)
     """Command and flags it was begun with."""
 
+    def _repr_html_(self) -> str:
+        from analysis.page.notebook import Shown
+
+        return Shown((self.folder,))._repr_html_()
+
     @property
     def marks(self) -> dict[str, float]:
         """Sizes in bytes that a curve of latency may bend at, by name.

@@ -19,6 +19,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -151,6 +152,26 @@ def measured_curves(
     ]
 
 
+def of_label(curves: list[MeasuredCurve], label: str | None, what: str) -> list[MeasuredCurve]:
+    """Curves that belong into one picture: of one label and, of several sizes, the most measured.
+
+    Raises
+    ------
+    UsageError
+        There is none.
+    """
+    if not curves:
+        raise UsageError(f"nothing to draw: no {what} curve in these results")
+    if label is None:
+        label = max(curves, key=lambda curve: (len(curve.x), max(curve.y))).label
+    chosen = [curve for curve in curves if curve.label == label]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(curve.label for curve in curves))
+        raise UsageError(f"no {what} curve of {label!r}", f"there are: {known}")
+    size = max(chosen, key=lambda curve: len(curve.x)).size
+    return [curve for curve in chosen if curve.size == size]
+
+
 def fit_curve(curve: MeasuredCurve, model: Curve | None = None) -> Choice:
     """Fit one model, or choose among all of the curve's subject.
 
@@ -165,13 +186,17 @@ def fit_curve(curve: MeasuredCurve, model: Curve | None = None) -> Choice:
         The model cannot be fitted to these data.
     """
     if model is None:
-        candidates = _candidates(curve.subject)
-        if not candidates:
-            raise UsageError(f"no model describes {curve.subject}", "name one with --model")
-    elif curve.subject not in subjects_of(model):
+        return _chosen(curve)
+    if curve.subject not in subjects_of(model):
         raise UsageError(f"{model.NAME} describes {model.SUBJECT}, not {curve.subject}")
-    else:
-        candidates = [model]
+    return choose([model], curve.x, curve.samples)
+
+
+@lru_cache(maxsize=512)  # tables and pictures ask for the same fits
+def _chosen(curve: MeasuredCurve) -> Choice:
+    candidates = _candidates(curve.subject)
+    if not candidates:
+        raise UsageError(f"no model describes {curve.subject}", "name one with --model")
     return choose(candidates, curve.x, curve.samples)
 
 

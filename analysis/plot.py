@@ -5,9 +5,7 @@ DataFrame of `analysis.load.frame`, or the rows behind it. Page policies differ 
 and line, so that a plot can be read in print and whatever colours a reader sees.
 """
 
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -33,8 +31,8 @@ from analysis.drawing import (
     ticks_in_percent,
 )
 from analysis.fitted import Fit
-from analysis.interference import Slowdown, slowdowns
-from analysis.measured import MeasuredCurve, measured_curves
+from analysis.interference import Slowdown, comparable, slowdowns
+from analysis.measured import measured_curves, of_label
 from analysis.paired import Comparison, gain
 from analysis.rows import Row
 from analysis.stalls import STEPS_FOR_A_QUANTILE, tails
@@ -102,7 +100,7 @@ def plot_bandwidth(
     fits : bool
         Whether to fit.
     """
-    curves = _of_label(measured_curves(data, "bandwidth"), label, "bandwidth")
+    curves = of_label(measured_curves(data, "bandwidth"), label, "bandwidth")
     axes = new_axes(ax)
     for curve, style, name, shift in styled(curves):
         fitted = fits and draw_fit(axes, curve, style)
@@ -141,7 +139,7 @@ def plot_latency(
         Vertical lines: sizes of caches, reach of the TLB.
     """
     curves = measured_curves(data, "caches") + measured_curves(data, "tlb")
-    curves = _of_label(curves, label, "latency")
+    curves = of_label(curves, label, "latency")
     axes = new_axes(ax)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -158,7 +156,7 @@ def plot_latency(
 
 def plot_loaded_latency(data: "Data", ax: "Axes | None" = None, *, fits: bool = True) -> "Axes":
     """Draw latency against the bandwidth that the traffic beside it reached."""
-    curves = _of_label(measured_curves(data, "loaded latency"), None, "loaded latency")
+    curves = of_label(measured_curves(data, "loaded latency"), None, "loaded latency")
     axes = new_axes(ax)
     for curve, style, name, shift in styled(curves):
         fitted = fits and draw_fit(axes, curve, style)
@@ -230,14 +228,11 @@ def plot_interference(
     A question mark stands where the interval includes "no change". Neighbours at a set rate have
     a plot of their own.
     """
-    found = [s for s in _slowdowns(data) if " GB/s" not in s.beside and math.isfinite(s.ratio)]
+    found = comparable(_slowdowns(data))
     if not found:
         raise UsageError(
             "nothing was measured beside anything", "sweep with beside: docs/sweeps.md"
         )
-    shared = Counter(s.beside for s in found)
-    if max(shared.values()) > 1:  # a neighbour of one victim alone makes no matrix
-        found = [s for s in found if shared[s.beside] > 1]
     axes = new_axes(ax)
     victims = sorted({_victim(s) for s in found})
     neighbours = sorted({s.beside for s in found})
@@ -325,16 +320,3 @@ def _slowdowns(data: Any) -> list[Slowdown]:  # noqa: ANN401 - slowdowns, rows o
 
 def _victim(s: Slowdown) -> str:
     return f"{s.victim}\n{format_size(s.size)} {s.pages}" if s.size else s.victim
-
-
-def _of_label(curves: list[MeasuredCurve], label: str | None, what: str) -> list[MeasuredCurve]:
-    if not curves:
-        raise UsageError(f"nothing to draw: no {what} curve in these results")
-    if label is None:
-        label = max(curves, key=lambda curve: (len(curve.x), max(curve.y))).label
-    chosen = [curve for curve in curves if curve.label == label]
-    if not chosen:
-        known = ", ".join(dict.fromkeys(curve.label for curve in curves))
-        raise UsageError(f"no {what} curve of {label!r}", f"there are: {known}")
-    size = max(chosen, key=lambda curve: len(curve.x)).size
-    return [curve for curve in chosen if curve.size == size]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from analysis import totals
+from analysis.displayed import Displayed
 from analysis.load import Results, load
 from analysis.remedy import RemedyResult, conclude, judge
 from analysis.remedy_stages import VERDICT, Choice, Spec, choose
@@ -32,7 +33,7 @@ class ActorResult:
 
 
 @dataclass
-class RemedyReport:
+class RemedyReport(Displayed):
     """Everything the closing table says."""
 
     folder: str

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from analysis.concurrency import Concurrency, best_concurrency
+from analysis.displayed import Displayed
 from analysis.intervals import median_interval, pairs_needed
 from analysis.load import Results, Row, steps
 from analysis.loaded import LoadedCurve, curves
@@ -89,7 +90,7 @@ class Note:
 
 
 @dataclass
-class Report:
+class Report(Displayed):
     """Everything the closing table says."""
 
     folder: str

@@ -105,12 +105,18 @@ class Choice:
         return f"{self.reason}; {measured}"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from analysis.page.model import Cell, Text, columns, table
+        from analysis.page.notebook import blocks_html
 
-        table = (
-            str(self.table.to_html(index=False, float_format="{:.4g}".format)) if self.fits else ""
-        )
-        return f"<p>{escape(str(self))}</p>{table}"
+        frame = self.table if self.fits else None
+        rows = [] if frame is None else frame.itertuples(index=False)
+        cells = [
+            [Cell(f"{value:.4g}" if isinstance(value, float) else str(value)) for value in row]
+            for row in rows
+        ]
+        names = () if frame is None else map(str, frame.columns)
+        heads = columns(*(name if i in (0, 6, 7) else f"-{name}" for i, name in enumerate(names)))
+        return blocks_html([Text(f"{self}."), *table("All fits, best first", heads, cells)])
 
 
 def choose(candidates: Iterable[Curve], x: ArrayLike, y: ArrayLike | Sequence[ArrayLike]) -> Choice:

@@ -31,6 +31,8 @@ class Stalls:
     """Upper edge of the bin, at most 6 % too high; NaN where the steps are too few."""
     over_per_s: Mapping[float, float]
     """Steps a second of one thread's time that took longer than this many seconds."""
+    size: int
+    pages: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +114,8 @@ def _stalls(case: str, rows: list[Row]) -> Stalls:
             limit: sum(n for (low, _), n in ordered if low >= limit * 1e9) / seconds
             for limit in THRESHOLDS_S
         },
+        first["size"],
+        first["pages"],
     )
 
 

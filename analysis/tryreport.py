@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from analysis.displayed import Displayed
 from analysis.files import Line, find_journal, journal_lines, read_toml
 from analysis.paired import gain
 from analysis.remedy_stages import PILOT, VERDICT, Choice
@@ -33,7 +34,7 @@ from bench.units import about, counted
 
 
 @dataclass
-class TryReport:
+class TryReport(Displayed):
     """Everything the closing table says."""
 
     folder: str
@@ -151,6 +152,18 @@ def conclude(found: Sequence[Tried], effects: Mapping[str, str]) -> tuple[str, s
 
 def _percent(share: float) -> str:
     return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
+
+
+HEADS = {
+    "resident": "resident",
+    "huge": "huge",
+    "faults": "faults",
+    "busy": "CPUs busy",
+    "threads": "threads",
+    "cpus": "seen on",
+    "nodes": "one node",
+}
+"""Figures seen from outside, in the words of a table's head."""
 
 
 def verdict_text(one: Tried) -> str:

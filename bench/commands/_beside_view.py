@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from analysis import wording
 from bench.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def _loaded(console: "Console", curve: "LoadedCurve") -> None:
         ("asked GB/s a thread", "traffic GB/s", "ns", "", "of idle"),
         (
             [
-                _asked(point.pace_gb_per_s, first=i == 0),
+                wording.asked(point.pace_gb_per_s, first=i == 0),
                 number(point.gb_per_s) if i else "0",
                 number(point.latency_ns),
                 ""
@@ -40,29 +41,7 @@ def _loaded(console: "Console", curve: "LoadedCurve") -> None:
             for i, point in enumerate(curve.points)
         ),
     )
-    reached = [
-        f"{factor:g} x: {number(traffic)} GB/s"
-        for factor, traffic in curve.gb_per_s_at.items()
-        if not math.isnan(traffic)
-    ]
-    never = [f"{f:g} x" for f, traffic in curve.gb_per_s_at.items() if math.isnan(traffic)]
-    lines = ["traffic at which latency is " + ", ".join(reached)] if reached else []
-    if never:
-        lines.append(f"never {', '.join(never)} (at most {curve.measured_factor:.2f} x)")
-    if curve.model:
-        values = ", ".join(f"{key} {number(value)}" for key, value in curve.params.items())
-        lines.append(
-            f"{curve.model}: {values}; off by {curve.rms_percent:.1f} % rms; {curve.reason}"
-        )
-    else:
-        lines.append(f"no model: {curve.reason}")
-    print_list(console, "read from it", lines)
-
-
-def _asked(pace: float, first: bool) -> str:
-    if first:
-        return "alone"
-    return f"{pace:g}" if pace else "all it can"
+    print_list(console, "read from it", wording.read_from(curve))
 
 
 def _stalls(console: "Console", report: "Report") -> None:
@@ -82,16 +61,12 @@ def _stalls(console: "Console", report: "Report") -> None:
             (
                 [
                     s.beside or "alone",
-                    *(_seconds(s.quantiles_s[q]) for q in quantiles),
+                    *(wording.duration(s.quantiles_s[q]) for q in quantiles),
                     *(_rate(s.over_per_s[limit]) for limit in limits),
                 ]
                 for s in own
             ),
         )
-
-
-def _seconds(value: float) -> str:
-    return "-" if math.isnan(value) else format_duration(value)
 
 
 def _rate(value: float) -> str:

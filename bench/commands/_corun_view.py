@@ -3,21 +3,12 @@
 import math
 from typing import TYPE_CHECKING, TextIO
 
+from analysis import wording
 from bench.commands._tables import make_console, print_list, print_notes, table
 from bench.spinners import KERNEL as SPIN
 
 if TYPE_CHECKING:
     from analysis.corun import Cell, CorunReport
-    from analysis.stats import Decision
-
-SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
-
-FORECASTS = {"law": "law", "fit": "fit", "none": "as beside spin"}
-WHAT_FORECASTS_ARE = (
-    "law: shares of bandwidth, for kernels that stream (its authors saw errors under"
-    " {published:.0%}); fit: sensitivity x pressure, from all other pairs, and interrupts as"
-    " spinners feel them"
-)
 
 
 def show(report: "CorunReport", stream: TextIO) -> None:
@@ -29,7 +20,7 @@ def show(report: "CorunReport", stream: TextIO) -> None:
     numbers = {label: str(i + 1) for i, label in enumerate(report.kernels)}
     splits = list(dict.fromkeys(tuple(sorted(cell.threads)) for cell in report.cells))
     for split in splits:
-        for space, told in SPACES.items():
+        for space, told in wording.SPACES.items():
             cells = {
                 (c.victim, c.aggressor): c
                 for c in report.cells
@@ -62,11 +53,11 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 cell.victim,
                 cell.aggressor,
                 f"{cell.threads[0]}:{cell.threads[1]}",
-                _ratio(cell.alone),
-                _interval(cell.alone),
-                _ratio(cell.spin),
-                _foretold(cell.law),
-                _foretold(cell.fit),
+                wording.ratio(cell.alone),
+                wording.ratio_interval(cell.alone),
+                wording.ratio(cell.spin),
+                wording.foretold(cell.law),
+                wording.foretold(cell.fit),
             ]
             for cell in sorted(shared, key=lambda c: -_or_zero(c.alone.ratio))
         ),
@@ -77,18 +68,15 @@ def show(report: "CorunReport", stream: TextIO) -> None:
         ("<forecast", "pairs", "median error", "worst", "<of"),
         (
             [
-                FORECASTS[a.forecast],
-                f"{a.pairs} of {a.of}",
-                f"{a.median:.0%}" if a.pairs else "-",
-                f"{a.worst:+.0%}" if a.pairs else "-",
-                a.worst_pair,
+                wording.FORECASTS[a.forecast],
+                *wording.accuracy(a),
             ]
             for a in report.accuracy
             if a.pairs or a.forecast == "law"
         ),
     )
     if any(a.pairs for a in report.accuracy):
-        console.print(WHAT_FORECASTS_ARE.format(published=PUBLISHED_ERROR), markup=False)
+        console.print(wording.WHAT_FORECASTS_ARE.format(published=PUBLISHED_ERROR), markup=False)
     if math.isfinite(report.half_width):
         console.print(
             f"the measurements themselves are known to ±{report.half_width:.0%} in the median",
@@ -103,9 +91,9 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 s.victim,
                 s.aggressor,
                 f"{s.threads[0]}:{s.threads[1]}",
-                _ratio(s.cost),
-                _interval(s.cost),
-                "not resolved" if _unresolved(s.cost) else s.cost.verdict,
+                wording.ratio(s.cost),
+                wording.ratio_interval(s.cost),
+                "not resolved" if wording.unresolved(s.cost) else s.cost.verdict,
             ]
             for s in report.spaces
         ),
@@ -124,24 +112,6 @@ def _times(cell: "Cell | None") -> str:
     if cell is None or math.isnan(cell.alone.ratio):
         return "-"
     return f"{cell.alone.ratio:.2f}{_MARKS.get(cell.alone.verdict, ' ')}"
-
-
-def _ratio(decision: "Decision") -> str:
-    return "-" if math.isnan(decision.ratio) else f"{decision.ratio:.2f}"
-
-
-def _interval(decision: "Decision") -> str:
-    if math.isnan(decision.ratio) or not math.isfinite(decision.high):
-        return decision.reason if math.isnan(decision.ratio) else f"n={decision.n}"
-    return f"[{decision.low:.2f}, {decision.high:.2f}]"
-
-
-def _unresolved(decision: "Decision") -> bool:
-    return not math.isnan(decision.ratio) and decision.low <= 1 <= decision.high
-
-
-def _foretold(ratio: float) -> str:
-    return "-" if math.isnan(ratio) else f"{ratio:.2f}"
 
 
 def _or_zero(value: float) -> float:

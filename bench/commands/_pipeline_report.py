@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 TIMELINE = "timeline.log"
 
 
-def build(folder: Path, options: Mapping[str, Any]) -> "ProxyReport":
-    """Report of a folder; writes its TIMELINE files."""
+def build(folder: Path, options: Mapping[str, Any], *, logs: bool = True) -> "ProxyReport":
+    """Report of a folder; writes its TIMELINE files, unless ``logs`` is False."""
     from analysis.proxy import ProxyReport, SettingResult, setting_result
     from analysis.visits import Layout
 
@@ -39,7 +39,7 @@ def build(folder: Path, options: Mapping[str, Any]) -> "ProxyReport":
         )
         if i == 0:
             baseline = mine
-        if mine:
+        if mine and logs:
             name = TIMELINE if len(spec["settings"]) == 1 else f"timeline-{_slug(row['name'])}.log"
             path = folder / name
             if write_timeline(path, mine[0], layout, row["name"]):

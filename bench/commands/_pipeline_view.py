@@ -3,11 +3,12 @@
 import math
 from typing import TYPE_CHECKING, TextIO
 
+from analysis.wording import throughput_interval
 from bench.commands._tables import make_console, number, percent, print_list, table
 from bench.units import format_duration
 
 if TYPE_CHECKING:
-    from analysis.proxy import PoolTime, ProxyReport, SettingResult, TaskTime, Throughput
+    from analysis.proxy import PoolTime, ProxyReport, SettingResult, TaskTime
 
 
 def show(report: "ProxyReport", stream: TextIO) -> None:
@@ -22,7 +23,7 @@ def show(report: "ProxyReport", stream: TextIO) -> None:
             [
                 s.name,
                 number(s.throughput.seconds),
-                interval(s.throughput),
+                throughput_interval(s.throughput),
                 f"{s.throughput.n} {s.throughput.of}",
                 str(s.throughput.jobs),
                 *(_against(s) if several else ()),
@@ -47,13 +48,6 @@ def show(report: "ProxyReport", stream: TextIO) -> None:
         print_list(console, "notes", setting.notes)
     print_list(console, "left out", report.notes)
     print_list(console, "files", [f"{name}: {path}" for name, path in report.timelines.items()])
-
-
-def interval(found: "Throughput") -> str:
-    """Interval of seconds per job."""
-    if math.isnan(found.low):
-        return "too few"
-    return f"[{number(found.low)}, {number(found.high)}]"
 
 
 def _against(setting: "SettingResult") -> tuple[str, str]:

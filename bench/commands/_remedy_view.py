@@ -3,12 +3,12 @@
 import math
 from typing import TYPE_CHECKING, TextIO
 
+from analysis import wording
 from bench.commands._tables import make_console, number, percent, print_list, print_notes, table
 
 if TYPE_CHECKING:
     from analysis.remedy import RemedyResult
     from analysis.remedy_report import RemedyReport
-    from analysis.stats import Decision
 
 
 def show(report: "RemedyReport", stream: TextIO) -> None:
@@ -40,10 +40,10 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
         (
             [
                 remedy.name,
-                *gain_cells(remedy.total),
+                *wording.gain_cells(remedy.total),
                 "-" if math.isnan(remedy.predicted) else percent(remedy.predicted),
                 remedy.total.verdict,
-                _cause(remedy),
+                wording.cause(remedy),
             ]
             for remedy in tested
         ),
@@ -76,35 +76,10 @@ def show(report: "RemedyReport", stream: TextIO) -> None:
     print_list(console, "next", report.next_commands)
 
 
-def gain_cells(decision: "Decision") -> tuple[str, str]:
-    """Gain in speed and its interval."""
-    from analysis.paired import gain
-
-    middle, low, high = gain(decision)
-    if math.isnan(middle):
-        return "-", ""
-    if not math.isfinite(high) or decision.low <= 0:
-        return percent(middle), ""
-    return percent(middle), f"[{percent(low)}, {percent(high)}]"
-
-
-_MARKS = {"helps": " +", "hurts": " -", "neutral": " ="}
-
-
 def _actor_cell(report: "RemedyReport", remedy: "RemedyResult", name: str) -> str:
     critical = next((a.name for a in report.actors if a.critical), "")
     decision = remedy.critical if name == critical else remedy.bystanders.get(name)
-    if decision is None:
-        return "-"
-    if decision.verdict == "not tested":
-        return "stood still" if "stood still" in decision.reason else "-"
-    return gain_cells(decision)[0] + _MARKS.get(decision.verdict, "")
-
-
-def _cause(remedy: "RemedyResult") -> str:
-    if remedy.total.verdict not in ("helps", "hurts"):
-        return ""
-    return remedy.cause
+    return wording.actor_cell(decision)
 
 
 def _unpredicted(tested: "list[RemedyResult]") -> list[str]:

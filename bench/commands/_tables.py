@@ -1,20 +1,22 @@
 """Lays out an ``analysis.report.Report`` for people: 80 columns, no colour needed to read it."""
 
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from analysis import wording
+from analysis.wording import number as number
+from analysis.wording import percent as percent
+from analysis.wording import percent_interval as percent_interval
 from bench.commands import _beside_view, _phases_view
-from bench.units import about, counted, format_duration, format_size
+from bench.units import counted, format_size
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from analysis.concurrency import Concurrency
     from analysis.paired import Comparison
-    from analysis.report import CaseResult, Estimate, Note, Report
+    from analysis.report import CaseResult, Note, Report
     from bench.blocks import Skip
 
 WIDTH = 80
@@ -86,7 +88,7 @@ def _values(console: "Console", report: "Report") -> None:
         f"bandwidth, median and 95 % interval ({done})",
         ("<kernel", "<size", "|pages", "", "GB/s useful", "", "GB/s bus"),
         (
-            [*_case(case), number(case.gbps.value), _interval(case.gbps), _bus(case)]
+            [*_case(case), number(case.gbps.value), wording.interval(case.gbps), wording.bus(case)]
             for case in bandwidth
         ),
     )
@@ -99,7 +101,7 @@ def _values(console: "Console", report: "Report") -> None:
                 [
                     *_case(case),
                     number(case.latency_ns.value),
-                    _interval(case.latency_ns),
+                    wording.interval(case.latency_ns),
                     number(case.gbps.value),
                 ]
                 for case in latency
@@ -111,16 +113,7 @@ def _values(console: "Console", report: "Report") -> None:
 
 
 def _case(case: "CaseResult") -> list[str]:
-    threads = f"{case.threads}t{'*' if case.oversubscribed else ''}"
-    size = format_size(case.size)
-    if case.used_bytes < case.size:
-        size += f" ({about(case.used_bytes)} used)"
-    return [case.label, size, case.pages, threads]
-
-
-def _bus(case: "CaseResult") -> str:
-    low, high = number(case.bus_min_gbps), number(case.bus_max_gbps)
-    return low if low == high else f"{low} to {high}"
+    return [case.label, wording.size_used(case), case.pages, wording.threads(case)]
 
 
 def _verdicts(console: "Console", report: "Report") -> None:
@@ -136,14 +129,19 @@ def _verdicts(console: "Console", report: "Report") -> None:
                 format_size(c.size),
                 f"{c.threads}t",
                 c.change,
-                *_gain(c),
-                _finding(c),
+                percent(c.gain[0]),
+                wording.comparison_interval(c),
+                wording.finding(c),
             ]
             for c in tested
         ),
     )
     unclear = [c for c in remedial if c.decision.verdict == "cannot tell"]
-    print_list(console, "cannot tell", [f"{_name(c)}: {_way_out(c)}" for c in unclear])
+    print_list(
+        console,
+        "cannot tell",
+        [f"{wording.comparison_name(c)}: {wording.way_out(c)}" for c in unclear],
+    )
     unequal = sum(c.unequal_states for c in report.comparisons)
     if unequal:
         told = "1 pair ran" if unequal == 1 else f"{unequal} pairs ran"
@@ -151,9 +149,8 @@ def _verdicts(console: "Console", report: "Report") -> None:
     untested = [c for c in report.comparisons if not c.decision.n and not c.skipped]
     _no_verdict(console, untested)
     _concurrency(console, report)
-    print_list(console, "by placement of the CPUs", _placements(report))
-    flagged = [(case.case, flag) for case in report.cases for flag in case.flags]
-    print_list(console, "read with care", [f"{case}: {flag}" for case, flag in flagged])
+    print_list(console, "by placement of the CPUs", wording.placements(report))
+    print_list(console, "read with care", wording.flags(report))
 
 
 def _concurrency(console: "Console", report: "Report") -> None:
@@ -170,7 +167,7 @@ def _concurrency(console: "Console", report: "Report") -> None:
                 number(b.gbps),
                 f"{b.enough}t",
                 ", ".join(map(str, b.tried)),
-                _saturation(b),
+                wording.saturation(b),
             ]
             for b in report.best
         ),
@@ -179,14 +176,6 @@ def _concurrency(console: "Console", report: "Report") -> None:
     print_list(
         console, "saturation not fitted", [f"{n} of them: {why}" for why, n in reasons.items()]
     )
-
-
-def _saturation(best: "Concurrency") -> str:
-    found = best.saturation
-    if found is None:
-        return "-"
-    where = "" if found.threads is None else f" from {found.threads}t"
-    return f"{number(found.gbps)} [{number(found.low)}, {number(found.high)}]{where}, {found.model}"
 
 
 def _no_verdict(console: "Console", untested: Sequence["Comparison"]) -> None:
@@ -198,59 +187,9 @@ def _no_verdict(console: "Console", untested: Sequence["Comparison"]) -> None:
         console.print("no verdict:", style="bold")
     for command, comparisons in commands.items():
         for c in comparisons:
-            console.print(f"  {_name(c)}: {c.decision.reason}", markup=False)
+            console.print(f"  {wording.comparison_name(c)}: {c.decision.reason}", markup=False)
         if command:
             console.print(f"    -> {command}", markup=False, soft_wrap=True)
-
-
-def _placements(report: "Report") -> list[str]:
-    lines = []
-    for case in report.cases:
-        if len(case.by_state) > 1:
-            told = ", ".join(
-                f"{state} {number(found.value)} (n={found.n})"
-                for state, found in case.by_state.items()
-            )
-            size = format_size(case.size)
-            lines.append(f"{case.label} {size} {case.pages} {case.threads}t: {told} GB/s")
-    return lines
-
-
-def _name(comparison: "Comparison") -> str:
-    size = format_size(comparison.size)
-    return f"{comparison.label} {size} {comparison.threads}t {comparison.change}"
-
-
-def _finding(comparison: "Comparison") -> str:
-    """Verdict; of other work, which is no remedy, the share of the time that it takes."""
-    if comparison.question != "kernels":
-        return comparison.decision.verdict
-    ratio = comparison.decision.ratio
-    return f"1/{1 / ratio:.3g} of the time" if 0 < ratio < 0.5 else f"{ratio:.3g} x the time"
-
-
-def _gain(comparison: "Comparison") -> tuple[str, str]:
-    found = percent_interval(comparison.decision.low, comparison.gain)
-    return percent(comparison.gain[0]), found or f"n={comparison.decision.n}"
-
-
-def percent_interval(lowest_ratio: float, gain: tuple[float, float, float]) -> str:
-    """Interval of a gain; empty where there were too few samples for one."""
-    _, low, high = gain
-    if not math.isfinite(high) or lowest_ratio <= 0:
-        return ""
-    return f"[{percent(low)}, {percent(high)}]"
-
-
-def percent(share: float) -> str:
-    """``+18%``, ``-1.3%``."""
-    return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
-
-
-def _way_out(comparison: "Comparison") -> str:
-    seconds = comparison.seconds_to_decide
-    took = "" if math.isnan(seconds) else f", {format_duration(seconds)} of measuring"
-    return comparison.decision.reason + took
 
 
 def print_notes(console: "Console", title: str, notes: Sequence["Note"] | Sequence["Skip"]) -> None:
@@ -272,16 +211,3 @@ def print_list(console: "Console", title: str, lines: Sequence[str]) -> None:
     console.print(f"{title}:", style="bold")
     for line in lines:
         console.print(f"  {line}", markup=False, soft_wrap=title in ("files", "next"))
-
-
-def number(value: float) -> str:
-    """Three digits, as many as such a measurement has."""
-    if math.isnan(value):
-        return "-"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
-
-
-def _interval(found: "Estimate") -> str:
-    if math.isnan(found.low):
-        return f"n={found.n}"
-    return f"[{number(found.low)}, {number(found.high)}]"

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, TextIO
 
-from bench.commands._remedy_view import gain_cells
+from analysis.wording import gain_cells
 from bench.commands._tables import make_console, number, percent, print_list, print_notes, table
 from bench.units import counted, format_duration
 
@@ -12,20 +12,9 @@ if TYPE_CHECKING:
     from analysis.tryreport import TryReport
 
 
-_HEADS = {
-    "resident": "resident",
-    "huge": "huge",
-    "faults": "faults",
-    "busy": "CPUs busy",
-    "threads": "threads",
-    "cpus": "seen on",
-    "nodes": "one node",
-}
-
-
 def show(report: "TryReport", stream: TextIO) -> None:
     """Print what pays first, then how that was found."""
-    from analysis.tryreport import figure_text, verdict_text
+    from analysis.tryreport import HEADS, figure_text, verdict_text
 
     console = make_console(stream)
     console.print(report.conclusion, style="bold", markup=False)
@@ -55,7 +44,7 @@ def show(report: "TryReport", stream: TextIO) -> None:
             ]
         ),
     )
-    keys = [key for key in _HEADS if key in report.figures]
+    keys = [key for key in HEADS if key in report.figures]
     everybody = (
         []
         if not keys
@@ -64,7 +53,7 @@ def show(report: "TryReport", stream: TextIO) -> None:
     table(
         console,
         "seen from outside, medians of the pilot",
-        ("<remedy", *(_HEADS[key] for key in keys)),
+        ("<remedy", *(HEADS[key] for key in keys)),
         (
             [name, *(figure_text(key, own[key]) if key in own else "-" for key in keys)]
             for name, own in everybody

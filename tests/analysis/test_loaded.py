@@ -76,6 +76,8 @@ def step(low_ns, high_ns, count, round_=0, seconds=2.0, case="a"):
     return {
         "case": case,
         "kernel": "scan",
+        "size": 1 << 20,
+        "pages": "base",
         "params": "",
         "beside": "storm",
         "block": "b",
