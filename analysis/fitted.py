@@ -254,6 +254,10 @@ class Fit:
 
         return plot_fit(self, ax)
 
+    def __repr__(self) -> str:
+        params = ", ".join(f"{name}={value:.4g}" for name, value in self.params.items())
+        return f"<Fit {self.model.NAME}: {params}; {self._quality()}>"
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{escape(p.name)}</td><td>{self.params[p.name]:.5g}</td>"
