@@ -90,11 +90,16 @@ class Forecast:
         pass_s = self._median(own, "seconds")
         if math.isnan(pass_s):
             return None
-        b1, many = self._traffic(one), self._traffic(all_)
+        # Where time was short, its own threads stand for one of them and for all CPUs.
+        threads = self.scenario.mix.actors[position].threads
+        b1 = self._traffic(one) if one in self._rows else self._traffic(own) / threads
         if b1 <= 0:
             return Alone(pass_s)
+        many, n = all_, self.measured.cpus
+        if many not in self._rows:
+            many, n = own, threads
         known = [self._traffic(mix) for mix in (*self.measured.all, self.measured.streamer)]
-        bs = saturated_traffic(b1, many, self.measured.cpus, max(known))
+        bs = saturated_traffic(b1, self._traffic(many), n, max(known))
         return Alone(pass_s, b1, max(bs, self._traffic(own)))
 
     # ---- predictions ----------------------------------------------------------------------------

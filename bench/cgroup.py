@@ -5,10 +5,11 @@ parent's limit binds as well. Nothing here needs root, and nothing is written.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.procfs import parse_pairs
 from bench.sysfs import entries, is_folder, parse_cpulist, read_int, read_text
 
 # Version 1 writes "no limit" as the largest page or huge-page multiple below 2^63.
@@ -127,6 +128,22 @@ def groups(root: Path, mount: Mount, membership: str) -> list[Path]:
     return [top.joinpath(*parts[:n]) for n in range(len(parts), -1, -1)]
 
 
+def controller_groups(
+    controller: str, root: Path, paths: Mapping[str, str], mounts: Sequence[Mount]
+) -> tuple[int, list[Path]]:
+    """Version of a controller, 1 where it is mounted so, and its folders from the group upwards.
+
+    ``paths`` is of ``parse_membership``. Empty where no hierarchy shows the group.
+    """
+    for mount in mounts:
+        if controller in mount.controllers and controller in paths:
+            return 1, groups(root, mount, paths[controller])
+    for mount in mounts:
+        if mount.version == 2 and "" in paths:
+            return 2, groups(root, mount, paths[""])
+    return 2, []
+
+
 def read_limits(
     root: Path = Path("/"), membership: str | None = None, mountinfo: str | None = None
 ) -> Limits:
@@ -138,14 +155,7 @@ def read_limits(
     paths, mounts = parse_membership(membership), parse_mounts(mountinfo)
 
     def chain(controller: str) -> tuple[int, list[Path]]:
-        """Find a controller's version and folders: v1 where it is mounted there."""
-        for mount in mounts:
-            if controller in mount.controllers and controller in paths:
-                return 1, groups(root, mount, paths[controller])
-        for mount in mounts:
-            if mount.version == 2 and "" in paths:
-                return 2, groups(root, mount, paths[""])
-        return 2, []
+        return controller_groups(controller, root, paths, mounts)
 
     versions = {mount.version for mount in mounts}
     # Systems with systemd mount a version 1 hierarchy without controllers for itself.
@@ -207,16 +217,8 @@ def _memory(root: Path, version: int, folders: list[Path]) -> Iterator[Level]:
             current, cache_key = read_int(folder / "memory.current"), "inactive_file"
         limit = min((value for value in limits if value is not None), default=None)
         if limit is not None:
-            cache = _stat(read_text(folder / "memory.stat"), cache_key)
+            cache = parse_pairs(read_text(folder / "memory.stat")).get(cache_key, 0)
             yield Level(f"/{folder.relative_to(root)}", limit, current, cache)
-
-
-def _stat(text: str | None, key: str) -> int:
-    for line in (text or "").splitlines():
-        name, _, value = line.partition(" ")
-        if name == key and value.isdigit():
-            return int(value)
-    return 0
 
 
 def _hugetlb(version: int, folders: list[Path]) -> tuple[HugetlbLimit, ...]:

@@ -7,6 +7,8 @@ is not all zeros. ``None`` never stands for zero: a counter the kernel does not 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from bench.procfs import parse_pairs
+
 PATHS = ("/proc/stat", "/proc/interrupts", "/proc/vmstat")
 
 # /proc/vmstat rows: what the kernel did to memory meanwhile, whoever asked for it.
@@ -52,12 +54,6 @@ def parse_interrupts(text: str, row: str) -> dict[int, int] | None:
     return None
 
 
-def parse_vmstat(text: str) -> dict[str, int]:
-    """``/proc/vmstat`` as a dictionary."""
-    pairs = (line.split() for line in text.splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
-
-
 def _sum(counts: Mapping[int, int], cpus: Iterable[int]) -> int:
     return sum(counts.get(cpu, 0) for cpu in cpus)
 
@@ -81,7 +77,7 @@ def deltas(
         counts = parse_interrupts(old, row), parse_interrupts(new, row)
         if counts[0] is not None and counts[1] is not None:
             found[name] = _sum(counts[1], used) - _sum(counts[0], used)
-    vm_before, vm_after = (parse_vmstat(text) for text in probes.get("/proc/vmstat", ("", "")))
+    vm_before, vm_after = (parse_pairs(text) for text in probes.get("/proc/vmstat", ("", "")))
     for row, name in VMSTAT.items():
         if row in vm_before and row in vm_after:
             found[name] = vm_after[row] - vm_before[row]

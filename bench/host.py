@@ -24,6 +24,7 @@ from bench.hostfacts import (
     stable_part,
 )
 from bench.hugepages import read_pools
+from bench.procfs import parse_rows
 from bench.sysfs import (
     bracketed,
     entries,
@@ -69,11 +70,7 @@ def facts(root: str | Path = "/") -> HostFacts:
 
 def _row(text: str, key: str) -> str | None:
     """Value of a ``Key:   value`` row."""
-    for line in text.splitlines():
-        name, colon, value = line.partition(":")
-        if colon and name == key:
-            return value.strip()
-    return None
+    return parse_rows(text).get(key)
 
 
 def _kernel(root: Path, live: bool) -> Kernel:

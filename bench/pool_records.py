@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import HostError
+from bench.procfs import parse_process_stat
 from bench.sysfs import entries, read_text
 
 _VERSION = 1
@@ -112,6 +113,5 @@ def alive(record: Record) -> bool:
 
 def started_at(pid: int) -> int | None:
     """Return a process's start in clock ticks since boot; None where there is no such process."""
-    text = read_text(Path(f"/proc/{pid}/stat")) or ""
-    fields = text.rpartition(")")[2].split()  # the name before it may hold spaces and brackets
-    return int(fields[19]) if len(fields) > 19 and fields[0] != "Z" else None
+    stat = parse_process_stat(read_text(Path(f"/proc/{pid}/stat")) or "")
+    return None if stat is None or stat.state == "Z" else stat.started

@@ -79,6 +79,9 @@ def solo(
     if streamer is not None:
         made.streamer = mix_name(streamer)
         mixes.append(streamer)
+    # What every prediction needs goes before what refines it: the budget cuts from the end.
+    owns: list[Mix] = []
+    scaled: list[Mix] = []
     for actor in scenario.mix.actors:
         has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
         own, one = alone(actor), alone(actor, 1)
@@ -86,7 +89,10 @@ def solo(
         made.own.append(mix_name(own))
         made.one.append(mix_name(one))
         made.all.append(mix_name(every))
-        mixes += [own, one, every]
+        owns.append(own)
+        scaled += [one, every]
+    needed = {mix_name(mix) for mix in (*mixes, *owns)}
+    mixes += [*owns, *scaled]
     for name, outcome in treated.items():
         for i, before in enumerate(scenario.mix.actors):
             after = outcome.mix.actors[i] if outcome.mix else before
@@ -98,7 +104,7 @@ def solo(
     block, skips = planner.block(SOLO, "alone", mixes, settings)
     if block is None:
         raise UsageError(f"the scenario cannot be run here: {skips[0].reason}", skips[0].remedy)
-    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=2 + len(made.own))
+    block = _within(block, SOLO_SHARE * budget_s / SOLO_ROUNDS, keep=len(needed))
     made.plan = Plan(
         "remedy", (block,), SOLO_ROUNDS, seed, memory_bytes=planner.memory_bytes([block])
     )

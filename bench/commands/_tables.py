@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from analysis.concurrency import Concurrency
     from analysis.paired import Comparison
     from analysis.report import CaseResult, Estimate, Note, Report
+    from bench.blocks import Skip
 
 WIDTH = 80
 """Of output that no terminal limits."""
@@ -252,7 +253,7 @@ def _way_out(comparison: "Comparison") -> str:
     return comparison.decision.reason + took
 
 
-def print_notes(console: "Console", title: str, notes: Sequence["Note"]) -> None:
+def print_notes(console: "Console", title: str, notes: Sequence["Note"] | Sequence["Skip"]) -> None:
     """Print what was left out, why, and the way out; nothing for an empty list."""
     if not notes:
         return

@@ -88,3 +88,13 @@ def test_speed_alone_counts_the_rests_of_the_script():
     alone = 4e9
     speeds = found.speed_in_mix({0: alone / 2, 1: alone})
     assert speeds == {"first": pytest.approx(1.0), "second": pytest.approx(1.0)}
+
+
+def test_where_one_thread_was_not_measured_the_mean_of_its_threads_stands_for_it():
+    mix = Mix((Actor("k", "s", "base", 4, 1 << 20), Actor("k", "s", "base", 4, 1 << 20)))
+    case = Scenario("test", mix, ("first", "second"))
+    rows = [row("own", 12.0), row("streamer", 20.0)]
+    measured = Measured(["own"] * 2, ["one"] * 2, ["all"] * 2, {}, "streamer", 8)
+    cpus = (tuple(range(4)), tuple(range(4, 8)))
+    (first, _) = Forecast(case, rows, measured, cpus, [True, True]).alone
+    assert (first.b1, first.bs) == (3.0, 20.0)

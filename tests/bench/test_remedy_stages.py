@@ -4,12 +4,15 @@ import random
 import time
 
 import pytest
-from simulated import judged, planned, run, scenario
+from simulated import REGISTRY, judged, planned, run, scenario, setting
 
 from analysis.remedy_stages import Spec, choose
+from bench.blocks import Settings
 from bench.commands._remedy_schedule import Stages, rows_of
 from bench.journal import State
 from bench.mix import mix_name
+from bench.mixplan import MixPlanner
+from bench.remedyplan import solo
 
 CASE = scenario()
 
@@ -194,3 +197,11 @@ def test_among_a_hundred_equal_scenarios_no_more_than_the_rate_finds_a_differenc
 @pytest.mark.slow
 def test_the_rate_holds_with_bootstrapped_intervals():
     assert false_verdicts(100, ["thp", "mutex", "pause"], most_rounds=20) <= 13
+
+
+def test_the_shortest_budget_still_has_every_actor_alone():
+    planner = MixPlanner(REGISTRY, setting().resources)
+    made = solo(CASE, {}, planner, Settings(0.2, 0.0), 0.001, 1)
+    kept = {mix_name(entry.mix) for block in made.plan.blocks for entry in block.entries}
+    assert set(made.own) <= kept
+    assert not set(made.all) - set(made.own) & kept
