@@ -128,9 +128,9 @@ class _Contest:
         done = seconds = 0.0
         mixes = []
         for part in self.test.ours:
-            actor = _actor(part, self.test, self.result)
+            actor = _actor(part, self.test, self.result, self.ready.peer.joins)
             mixes.append(mix_name(Mix((actor,))))
-            row = _run_ours(actor, self.result.cpus, self.job.passes)
+            row = _run_ours(actor, self.result.cpus, self.job, self.test.unit == "load")
             work = row["ops"] if self.test.unit == "load" else row["useful_bytes"]
             if self.test.unit == "byte":
                 _check_equal(self.result, work, self.result.pass_bytes * part.share)
@@ -279,7 +279,7 @@ def _variant(part: Part) -> str:
     return variant
 
 
-def _actor(part: Part, test: PeerTest, result: Comparison) -> Actor:
+def _actor(part: Part, test: PeerTest, result: Comparison, joins: bool) -> Actor:
     size = CHASE_BYTES
     if test.unit == "byte":
         size = round(result.pass_bytes * part.share) + result.threads * SLACK_BYTES
@@ -290,7 +290,7 @@ def _actor(part: Part, test: PeerTest, result: Comparison) -> Actor:
         result.threads,
         size,
         part.params,
-        joined=test.unit == "byte",
+        joined=joins and test.unit == "byte",
     )
     return native.canonical(actor)
 
@@ -302,16 +302,17 @@ def _check_equal(result: Comparison, ours: float, theirs: float) -> None:
         )
 
 
-def _run_ours(actor: Actor, cpus: tuple[int, ...], passes: int) -> dict[str, Any]:
-    """The actor's report of a sample in a fresh worker, exactly ``passes`` passes."""
+def _run_ours(actor: Actor, cpus: tuple[int, ...], job: Job, one_pass: bool) -> dict[str, Any]:
+    """The actor's report of a sample in a fresh worker: so many passes, or so long."""
     name = mix_name(Mix((actor,)))
+    fixed = 1 if one_pass else job.passes if actor.joined else 0
     request = {
         "mix": name,
         "place": [list(cpus)],
-        "window_s": 0.0,
+        "window_s": 0.0 if fixed else job.seconds,
         "warm_s": 0.0,
-        "min_passes": 1,
-        "fixed_passes": passes if actor.joined else 1,
+        "min_passes": 1 if fixed else 3,
+        "fixed_passes": fixed,
         "deadline_s": peerrun.TIMEOUT_S,
         "probes": False,
     }

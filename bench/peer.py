@@ -101,6 +101,8 @@ class Peer:
     placement: str
     """How its threads and ours come to run on the same CPUs."""
     notes: tuple[str, ...] = ()
+    joins: bool = False
+    """Whether its threads meet after each pass, as ours then do; else each goes on by itself."""
     environment: Callable[[Job], Mapping[str, str]] = _nothing
     version_flags: tuple[str, ...] = ()
     """What makes it print its version; empty: it cannot."""

@@ -61,5 +61,6 @@ PEER = Peer(
     counts="its MB is 1e6 bytes; bytes read and written, write-allocate not counted",
     placement="pinned by OpenMP to the CPUs of ours; a build without OpenMP is kept to them",
     notes=("arrays are as large as it was compiled for, and ours the same",),
+    joins=True,
     environment=environment,
 )
