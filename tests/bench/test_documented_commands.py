@@ -144,11 +144,18 @@ def folder(sample, tmp_path, monkeypatch):
         shutil.copytree(sample, tmp_path / name)
     for name in ("bench", "results"):
         (tmp_path / name).symlink_to(ROOT / name)
-    shutil.copy(ROOT / "bench" / "presets" / "quick.toml", tmp_path / "my-sweep.toml")
-    shutil.copy(ROOT / "bench" / "scenarios" / "prover.toml", tmp_path / "my-workload.toml")
-    (tmp_path / "mine.mtx").write_text(MATRIX)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def supply(words):
+    """Files of the reader's that a command names: a sweep for ``run``, else a scenario; a matrix."""
+    folder, name = ("presets", "quick") if words[0] == "run" else ("scenarios", "prover")
+    for word in words:
+        if word.endswith(".toml") and not Path(word).exists():
+            shutil.copy(ROOT / "bench" / folder / f"{name}.toml", word)
+        if word.endswith(".mtx"):
+            Path(word).write_text(MATRIX)
 
 
 @pytest.fixture
@@ -185,6 +192,7 @@ def test_every_command_runs(command, folder, no_workers, no_peers, capsys):
     name = next((word for word in words if not word.startswith("-")), "")
     if "--help" in words or "--print-completion" in words:
         return  # ran when it was parsed
+    supply(words)
     if "-o" in words:
         shutil.rmtree(words[words.index("-o") + 1], ignore_errors=True)
     code = cli.main([*words, *(QUICK.get(name, []))])
