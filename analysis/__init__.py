@@ -16,6 +16,8 @@ who slows whom, and how often steps stall
     `analysis.interference`, `analysis.stalls`.
 bandwidth at a given latency; TLB reach; bus traffic
     `analysis.latency`, `analysis.tlb`, `analysis.traffic`: measured points and arithmetic.
+which phases of a pipeline overlap, and what that does
+    `analysis.timeline`: from its log.
 two sets of samples that cannot be paired
     `analysis.significance`.
 did anything change while measuring

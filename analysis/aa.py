@@ -12,10 +12,12 @@ from pathlib import Path
 
 from scipy.stats import binom
 
+from analysis import totals
 from analysis.intervals import LEVEL, pairs_needed
 from analysis.load import Results
-from analysis.paired import Rule, comparisons
-from analysis.stats import Decision
+from analysis.paired import Rule, comparisons, grouped, middle, work_seconds
+from analysis.stats import Decision, decide, not_tested
+from bench.scenario import Scenario
 
 DIFFERENT = ("helps", "hurts")
 
@@ -78,6 +80,32 @@ def judge(results: Results, rule: Rule, question: str) -> list[Decision]:
         if block.question == question
         for comparison in comparisons(results, block, {}, rule)
     ]
+
+
+def judge_totals(results: Results, rule: Rule, question: str, scenario: Scenario) -> list[Decision]:
+    """Decisions on the total work of a scenario, as remedies are judged by it.
+
+    Everybody's usual speed is that of the first mixes of all blocks, as a pilot's would be.
+    """
+    weights = {scenario.position(name): weight for name, weight in scenario.weights.items()}
+    blocks = [block for block in results.blocks if block.question == question]
+    firsts = {block.mixes[0] for block in blocks}
+    rows = [row for row in results.rows if row["mix"] in firsts]
+    usual = {
+        position: middle(1 / work_seconds(row) for row in same if row["seconds"] > 0)
+        for position, same in grouped(rows, "actor").items()
+    }
+
+    def speed(sample: totals.Sample) -> float:
+        return totals.total(sample, usual, weights)
+
+    found = []
+    for block in blocks:
+        first, second = block.mixes
+        samples = totals.samples(results.rows, block.id)
+        logs = totals.pairs(samples, first, second, speed).log_ratios
+        found.append(decide(logs, rule.dead_band) if logs.size else not_tested("no pair"))
+    return found
 
 
 def write_pyperf_pair(results: Results, question: str, folder: Path) -> tuple[Path, Path, int]:

@@ -12,7 +12,7 @@ measuring.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analysis.models.sharing import Group, shares
 from bench.mix import Actor, Mix, Op
@@ -35,6 +35,13 @@ class Alone:
     """Traffic of one thread; 0: it touches no memory."""
     bs: float = 0.0
     """Traffic at saturation."""
+    most: float = math.inf
+    """That all its threads ever moved together, where something else than the interface (locks,
+    latency) held them back."""
+
+    def rate(self, threads: float) -> float:
+        """Traffic of so many threads with the host to themselves."""
+        return min(threads * self.b1, self.bs, max(self.b1, self.most))
 
     @property
     def has_memory(self) -> bool:
@@ -265,8 +272,7 @@ def _memory_factors(model: _Model, cpu_share: Sequence[float]) -> dict[int, floa
 
 def _alone_rate(stream: _Stream) -> float:
     """Traffic of this stream while its actor has the host to itself."""
-    whole = min(stream.threads * stream.alone.b1, stream.alone.bs)
-    return whole * len(stream.cpus) / stream.threads
+    return stream.alone.rate(stream.threads) * len(stream.cpus) / stream.threads
 
 
 def _next_event(model: _Model, speeds: Sequence[float], left_s: float) -> float:
@@ -294,13 +300,17 @@ def saturation(alone: Sequence[Alone], cpus: Sequence[Sequence[int]]) -> float:
 
 SATURATED = 0.85
 """Of what as many threads would move without sharing: with less, they get into each other's way."""
+FULL = 0.5
+"""Of the most that any kernel moves: with less, it is not the interface that holds threads back.
+Saturated bandwidths of streaming kernels differ by a third at most."""
 
 
 def saturated_traffic(b1: float, several: float, threads: int, capacity: float) -> float:
     """Traffic of a kernel at saturation, from what a few threads of it move.
 
-    Threads that still scale have not met the interface: what it would give them is not less than
-    what it gives the kernel that moves most.
+    Threads that still scale have not met the interface, and threads that move little have met
+    something else (each other's locks, latency): what the interface would give them is not less
+    than what it gives the kernel that moves most.
 
     Parameters
     ----------
@@ -310,15 +320,14 @@ def saturated_traffic(b1: float, several: float, threads: int, capacity: float) 
         Most that any kernel was seen to move, in the same unit.
     """
     scales = several >= SATURATED * threads * b1
-    return max(b1, several, capacity if scales else 0.0)
+    return max(b1, several, capacity if scales or several < FULL * capacity else 0.0)
 
 
 def at_threads(alone: Alone, before: int, after: int) -> Alone:
-    """The same pass by another number of threads, by the law: each its b1, all of them bs."""
+    """The same pass by another number of threads: each its b1, all of them no more than alone."""
     if not alone.has_memory:
         return Alone(alone.pass_s * before / after)
-    rate = {n: min(n * alone.b1, alone.bs) for n in (before, after)}
-    return Alone(alone.pass_s * rate[before] / rate[after], alone.b1, alone.bs)
+    return replace(alone, pass_s=alone.pass_s * alone.rate(before) / alone.rate(after))
 
 
 def shares_a_cpu(actors: Sequence[Actor], cpus: Sequence[Sequence[int]]) -> bool:

@@ -1,5 +1,6 @@
 """Which plots a run gives: every one that its samples suffice for, and nothing else."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,13 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis import plot
-from analysis.interference import slowdowns
+from analysis.interference import Slowdown, slowdowns
+from analysis.intervals import pairs_needed
 from analysis.load import Results, steps
 from analysis.measured import measured_curves
-from analysis.paired import Comparison
+from analysis.paired import Comparison, gain
+from analysis.plot_forecasts import Foretold, plot_forecasts
 from analysis.report import Report
 
 if TYPE_CHECKING:
+    from analysis.corun import Cell
     from analysis.plot import Axes
 
 Draw = Callable[["Axes"], Any]
@@ -45,8 +49,9 @@ class Picture:
 
 def gallery(results: Results, report: Report) -> list[Picture]:
     """List the pictures of a run."""
-    if "remedy" in results.plan.get("options", {}):
-        return remedies(results.folder)
+    for key, draw in (("remedy", remedies), ("corun", matrices)):
+        if key in results.plan.get("options", {}):
+            return draw(results.folder)
     rows = results.rows
     curves = measured_curves(rows)
     found = []
@@ -135,7 +140,64 @@ def remedies(folder: Path) -> list[Picture]:
     if not decisions:
         return []
     draw = partial(plot.plot_gains, decisions, dead_band=report.dead_band)
-    return [Picture("remedies", (draw,), (6.4, 1.2 + ROW_INCHES * len(decisions)))]
+    found = [Picture("remedies", (draw,), (6.4, 1.2 + ROW_INCHES * len(decisions)))]
+    tested = [
+        Foretold(r.name, 1 + r.predicted, 1 + middle, 1 + low, 1 + high)
+        for r in report.remedies
+        if r.tested and math.isfinite(r.predicted)
+        for middle, low, high in [gain(r.total)]
+    ]
+    if tested:
+        show = partial(plot_forecasts, {"model": tested}, what="total work / without the remedy")
+        found.append(Picture("forecasts", (show,)))
+    return found
+
+
+def matrices(folder: Path) -> list[Picture]:
+    """Who slows whom, by split and address space, and the forecasts; of ``bench corun``."""
+    from analysis.corun import build
+
+    report = build(folder)
+    found = []
+    groups: dict[tuple[tuple[int, int], str], list[Cell]] = {}
+    for cell in report.cells:
+        if math.isfinite(cell.alone.ratio):
+            groups.setdefault((cell.threads, cell.space), []).append(cell)
+    for (threads, space), cells in groups.items():
+        name = f"interference-{threads[0]}-{threads[1]}-{space}"
+        draw = partial(plot.plot_interference, [_slowdown(cell) for cell in cells])
+        n = len(report.kernels)
+        found.append(Picture(name, (draw,), (3.6 + 1.1 * n, 2.2 + 0.5 * n)))
+    forecasts = {
+        "law of shares": _foretold(report.cells, "law"),
+        "sensitivity x pressure": _foretold(report.cells, "fit"),
+    }
+    if any(forecasts.values()):
+        found.append(Picture("forecasts", (partial(plot_forecasts, forecasts),), (6.4, 5.2)))
+    return found
+
+
+def _foretold(cells: "Sequence[Cell]", forecast: str) -> list[Foretold]:
+    return [
+        Foretold(
+            f"{cell.victim} beside {cell.aggressor}",
+            getattr(cell, forecast),
+            cell.alone.ratio,
+            cell.alone.low,
+            cell.alone.high,
+        )
+        for cell in cells
+        if cell.victim != cell.aggressor
+        and cell.space == "shared"
+        and math.isfinite(getattr(cell, forecast))
+    ]
+
+
+def _slowdown(cell: "Cell") -> Slowdown:
+    d = cell.alone
+    known = d.n >= pairs_needed()
+    low, high = (d.low, d.high) if known else (math.nan, math.nan)
+    return Slowdown(cell.victim, 0, "", cell.aggressor, d.ratio, low, high, d.n)
 
 
 def _drawable(comparisons: Sequence[Comparison], question: str) -> list[Comparison]:

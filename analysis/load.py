@@ -109,6 +109,11 @@ def load(path: str | Path) -> Results:
     lines = journal_lines(journal)
     folder = journal.parent
     results = Results(folder, plan=read_toml(folder / PLAN), host=read_json(folder / HOST))
+    if "try" in results.plan.get("options", {}):
+        raise UsageError(
+            f"{folder} holds runs of a command, not of kernels",
+            f"bench verdict {folder}, or pyperf on its pyperf.json",
+        )
     results.blocks = [
         BlockInfo(t["id"], t["question"], tuple(entry["mix"] for entry in t["entries"]))
         for t in results.plan.get("blocks", [])
@@ -116,7 +121,7 @@ def load(path: str | Path) -> Results:
     questions = {block.id: block.question for block in results.blocks}
     nodes = _node_of(results.host)
     run = _run_of(lines, journal)
-    closed = _closed(lines)
+    closed = closed_rounds(lines)
     tried: dict[str, int] = {}
     reasons: dict[str, list[str]] = {}
     for number, line in enumerate(lines, start=1):
@@ -201,7 +206,7 @@ def steps(*paths: str | Path) -> list[Row]:
             continue
         lines = journal_lines(file)
         run = _run_of(lines, file)
-        closed = _closed(lines)
+        closed = closed_rounds(lines)
         for line in lines:
             if line["kind"] != "sample" or "actors" not in line or line.get("invalid"):
                 continue
@@ -256,7 +261,7 @@ def _run_of(lines: Iterable[Line], path: Path) -> str:
     return next((run_id(line) for line in lines if line["kind"] == "start"), str(path))
 
 
-def _closed(lines: Iterable[Line]) -> dict[tuple[str, int], int]:
+def closed_rounds(lines: Iterable[Line]) -> dict[tuple[str, int], int]:
     """(block, round) -> the attempt that closed ``ok``."""
     return {
         (line["block"], line["round"]): line["attempt"]

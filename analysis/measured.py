@@ -11,7 +11,8 @@ tlb, caches
 loaded latency
     latency beside traffic at several rates, against the bandwidth that the traffic reached
 shootdown
-    time of one release of memory, against threads of one address space
+    time of one release of memory, against CPUs of one address space: threads that all release, or
+    one beside spinners
 """
 
 import math
@@ -31,6 +32,7 @@ from analysis.paired import grouped
 from analysis.rows import Row, as_rows, neighbour, row_label
 from analysis.selection import Choice, choose
 from bench.errors import UsageError
+from bench.mix import parse_mix
 from bench.units import format_size
 
 if TYPE_CHECKING:
@@ -42,13 +44,15 @@ UNITS = {
     "tlb": ("bytes", "ns"),
     "caches": ("bytes", "ns"),
     "loaded latency": ("GB/s", "ns"),
-    "shootdown": ("threads", "ns"),
+    "shootdown": ("CPUs", "ns"),
 }
 """Units of x and y by subject."""
 RELEASE = "phase_release_s"
 """Column of kernels that map and release memory."""
 SATURATED = "bs"
 """Parameter of bandwidth models that is a plateau, not a limit for ever more threads."""
+BYSTANDER = "spin"
+"""Kernel that runs in an address space and leaves memory alone."""
 ENOUGH = 0.95
 """Share of the highest bandwidth at which more threads are not worth having."""
 LADDERS = (1, 2, 3)
@@ -136,6 +140,7 @@ def measured_curves(
         *_by_threads("bandwidth", alone, _bandwidth),
         *_by_threads("throughput", piped, lambda row: float(1 / row["seconds"])),
         *_by_threads("shootdown", alone, _release_ns),
+        *_by_bystanders(free),
         *_by_size(alone),
         *_by_load(free),
     ]
@@ -205,7 +210,8 @@ def why_unfitted(curve: MeasuredCurve, choice: Choice) -> str:
     if choice.best is not None:
         return ""
     n = len(curve.x)
-    few = f"too few points ({n}, under {LEAST_POINTS})" if n < LEAST_POINTS else choice.reason
+    what = "CPUs" if curve.subject == "shootdown" else "points"
+    few = f"too few {what} ({n}, under {LEAST_POINTS})" if n < LEAST_POINTS else choice.reason
     return f"{few.partition(':')[0]}: measured best only"
 
 
@@ -261,6 +267,22 @@ def _by_size(rows: list[Row]) -> Iterable[MeasuredCurve]:
             for size, same in grouped(group, "size").items()
         }
         yield _curve(subject, group[0] | {"size": 0}, points)
+
+
+def _by_bystanders(rows: list[Row]) -> Iterable[MeasuredCurve]:
+    """Who releases memory, beside 0, 1, 2 … spinners that only run in the same address space."""
+    usable = [row for row in rows if math.isfinite(_release_ns(row)) and not row["oversubscribed"]]
+    for group in _groups(usable, (*_SAME, "size", "threads", "run", "block")):
+        points: dict[float, list[float]] = {}
+        for row in group:
+            mix = parse_mix(row["mix"])
+            own = mix.actors[row["actor"]].process
+            others = [actor for i, actor in enumerate(mix.actors) if i != row["actor"]]
+            if all(actor.kernel == BYSTANDER and actor.process == own for actor in others):
+                cpus = float(row["threads"] + sum(actor.threads for actor in others))
+                points.setdefault(cpus, []).append(_release_ns(row))
+        if len(points) > 1:
+            yield _curve("shootdown", group[0] | {"beside": BYSTANDER}, points)
 
 
 def _by_load(rows: list[Row]) -> Iterable[MeasuredCurve]:

@@ -6,6 +6,7 @@ and line, so that a plot can be read in print and whatever colours a reader sees
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
@@ -235,7 +236,7 @@ def plot_interference(
             "nothing was measured beside anything", "sweep with beside: docs/sweeps.md"
         )
     shared = Counter(s.beside for s in found)
-    if max(shared.values()) > 1:
+    if max(shared.values()) > 1:  # a neighbour of one victim alone makes no matrix
         found = [s for s in found if shared[s.beside] > 1]
     axes = new_axes(ax)
     victims = sorted({_victim(s) for s in found})
@@ -250,7 +251,7 @@ def plot_interference(
         dark = (s.ratio - bottom) / (top - bottom) > 0.5
         text = f"{s.ratio:.2f}" + ("" if s.resolved else "?")
         axes.text(*at, text, ha="center", va="center", color="white" if dark else "black")
-    names = [n.replace(" ", "\n", 1) for n in neighbours]
+    names = [re.sub(r" |(?=\[)|(?<=,)", "\n", n, count=2) for n in neighbours]
     axes.set_xticks(range(len(neighbours)), names, fontsize="small")
     axes.set_yticks(range(len(victims)), victims, fontsize="small")
     axes.set_xlabel("beside")
@@ -299,14 +300,17 @@ def write_png(
     *draw: "Callable[[Axes], Any]",
     size: tuple[float, float] = (6.4, 4.0),
     dpi: int = 120,
+    columns: int = 0,
 ) -> None:
-    """Draw one panel a function, side by side, into a file; no display is needed."""
+    """Draw one panel a function, all side by side or in rows, into a file; no display is needed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, one in zip(figure.subplots(1, len(draw), squeeze=False)[0], draw, strict=True):
+    across = columns or len(draw)
+    panels = figure.subplots(-(-len(draw) // across), across, squeeze=False).flat
+    for axes, one in zip(panels, draw, strict=False):
         one(axes)
     figure.savefig(path)
 
@@ -320,7 +324,7 @@ def _slowdowns(data: Any) -> list[Slowdown]:  # noqa: ANN401 - slowdowns, rows o
 
 
 def _victim(s: Slowdown) -> str:
-    return f"{s.victim}\n{format_size(s.size)} {s.pages}"
+    return f"{s.victim}\n{format_size(s.size)} {s.pages}" if s.size else s.victim
 
 
 def _of_label(curves: list[MeasuredCurve], label: str | None, what: str) -> list[MeasuredCurve]:

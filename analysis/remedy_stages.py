@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from analysis import totals
-from analysis.intervals import LEVEL, pairs_needed
+from analysis.intervals import LEVEL, Floats, pairs_needed
 from analysis.load import Row
 from analysis.stats import DEAD_BAND, PairedByState, decide
 from analysis.verdict import pairs_for_width
@@ -131,15 +131,12 @@ class Choice:
 def choose(rows: Sequence[Row], spec: Spec) -> Choice:
     """Choose remedies and sample count from the pilot and the time left."""
     blocks = {name: totals.samples(rows, name) for name in (PILOT, PAIRS)}
-    ratios: dict[str, Any] = {}
+    ratios: dict[str, Floats] = {}
     for name in spec.mixes:
         for block in blocks:
             found = total_pairs(rows, spec, block, name).log_ratios
             if found.size:
                 ratios[name] = found
-    order = sorted(ratios, key=lambda name: float(np.median(ratios[name])))
-    if not order:
-        return Choice((), 0, 0)
     spent = sum(
         sample.wall_s + GAP_S
         for block in blocks.values()
@@ -148,23 +145,53 @@ def choose(rows: Sequence[Row], spec: Spec) -> Choice:
     )
     # Spinners have their turn after the verdict, for the few remedies that help.
     left = (spec.budget_s - spent) * (0.85 if spec.spin else 1.0)
-    walls = {
-        mix: totals.wall_s(blocks.values(), mix)
-        for mix in (spec.baseline, *(spec.mixes[name] for name in order))
-    }
+    return pick(
+        ratios,
+        {name: totals.wall_s(blocks.values(), spec.mixes[name]) for name in ratios},
+        totals.wall_s(blocks.values(), spec.baseline),
+        left,
+        spec.planned_band,
+        spec.most_rounds,
+        _usable_share(rows, spec, [name for name in ratios if name in spec.singles]),
+    )
+
+
+def pick(
+    ratios: Mapping[str, Floats],
+    walls_s: Mapping[str, float],
+    baseline_s: float,
+    left_s: float,
+    band: float,
+    most_rounds: int,
+    usable: float = 1.0,
+) -> Choice:
+    """Pick remedies and sample count from the pilot's log ratios and the time left.
+
+    Parameters
+    ----------
+    ratios : mapping of name to ndarray
+        Of remedy over baseline; none may be empty.
+    walls_s : mapping of name to float
+        Seconds that one sample takes; ``baseline_s``: one of the baseline.
+    usable : float
+        Part of the pairs that ran in equal placements.
+    """
+    order = sorted(ratios, key=lambda name: float(np.median(ratios[name])))
+    if not order:
+        return Choice((), 0, 0)
 
     def affordable(k: int) -> float:
-        mixes = [spec.baseline, *(spec.mixes[name] for name in order[:k])]
-        return left / sum(walls[mix] + GAP_S for mix in mixes)
+        return left_s / (baseline_s + GAP_S + sum(walls_s[name] + GAP_S for name in order[:k]))
 
     def needed(k: int) -> int:
-        return max(_rounds_needed(ratios[name], spec, k) for name in order[:k])
+        return max(_rounds_needed(ratios[name], band, most_rounds, k) for name in order[:k])
 
-    usable = _usable_share(rows, spec, [name for name in order if name in spec.singles])
     for k in range(len(order), 0, -1):
-        most = int(min(affordable(k), spec.most_rounds))
+        most = int(min(affordable(k), most_rounds))
         least = math.ceil(pairs_needed(1 - (1 - LEVEL) / k) / usable)
-        if most >= min(needed(k), max(FEW_ROUNDS, least)) and most >= least:
+        # Who asks for fewer gets them, for all remedies.
+        few = max(min(FEW_ROUNDS, most_rounds), least)
+        if most >= min(needed(k), few) and most >= least:
             rounds = min(most, needed(k))
             return Choice(tuple(order[:k]), rounds, needed(k), tuple(order[k:]))
     return Choice(tuple(order[:1]), pairs_needed(LEVEL), needed(1), tuple(order[1:]))
@@ -178,7 +205,7 @@ def _usable_share(rows: Sequence[Row], spec: Spec, names: Sequence[str]) -> floa
     return max(0.2, formed / whole) if whole else 1.0
 
 
-def _rounds_needed(ratios: Any, spec: Spec, remedies: int) -> int:  # noqa: ANN401 - an array
+def _rounds_needed(ratios: Floats, band: float, most_rounds: int, remedies: int) -> int:
     if ratios.size < pairs_needed(LEVEL):
-        return spec.most_rounds
-    return pairs_for_width(ratios, spec.planned_band, LEVEL, remedies)
+        return most_rounds
+    return pairs_for_width(ratios, band, LEVEL, remedies)

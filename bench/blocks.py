@@ -8,7 +8,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-from bench.mix import Mix, mix_name
+from bench.mix import Actor, Mix, mix_name
 
 Placement = tuple[tuple[int, ...], ...]
 """CPUs of every thread, an inner tuple an actor; -1 is not pinned."""
@@ -36,6 +36,30 @@ class Entry:
     """NUMA node of every thread where the mix spans several; else nothing is bound."""
     estimate_s: float = 0.0
     """Expected time of one sample, worker start to end."""
+
+    @property
+    def name(self) -> str:
+        """What a journal calls it."""
+        return mix_name(self.mix)
+
+
+BASELINE = "baseline"
+"""A user's command as it is."""
+_STAND_IN = Mix((Actor("sleep", "scalar", "base", 1, 0),))
+
+
+@dataclass(frozen=True)
+class CommandEntry(Entry):
+    """A user's command under one remedy. Its mix is a stand-in that nobody runs."""
+
+    mix: Mix = _STAND_IN
+    cpus: Placement = ()
+    remedy: str = BASELINE
+
+    @property
+    def name(self) -> str:
+        """What a journal calls it: a command has no other name in its own run."""
+        return self.remedy
 
 
 @dataclass(frozen=True)
@@ -87,7 +111,7 @@ class Plan:
         """Identity of the plan: what is measured and how, not what it is expected to take."""
         content = [self.rounds, self.seed] + [
             [block.id, asdict(block.settings)]
-            + [[mix_name(entry.mix), entry.cpus, entry.nodes] for entry in block.entries]
+            + [[entry.name, entry.cpus, entry.nodes] for entry in block.entries]
             for block in self.blocks
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -12,6 +12,7 @@ from bench.blocks import Block, Plan, Settings, Skip
 from bench.errors import UsageError
 from bench.mix import Actor, Mix, mix_name
 from bench.mixplan import MixPlanner
+from bench.spinners import KERNEL, plain
 
 SHARED, OWN = "shared", "own"
 """Address space of the second actor: with the first, or a process of its own."""
@@ -24,6 +25,10 @@ class Subject:
     label: str
     actor: Actor
     """At one thread."""
+
+    def at(self, threads: int) -> Actor:
+        """With that many threads."""
+        return replace(self.actor, threads=threads)
 
 
 @dataclass(frozen=True)
@@ -140,24 +145,26 @@ def _cases(
     kernels = planner.registry.kernels()
     counts = list(dict.fromkeys(split))
     cases: dict[str, Case] = {}
+    # Measured too: what spinners lose beside a kernel can only be interrupts.
+    spinner = Subject(KERNEL, plain(planner.registry))
 
     def add(kind: str, first: Subject, second: Subject | None, n: int, m: int, space: str) -> None:
-        actors = [replace(first.actor, threads=n)]
+        actors = [first.at(n)]
         if kind == "spin":
-            actors.append(spin(m, planner))
+            actors.append(spinner.at(m))
         elif second is not None:
-            own = replace(second.actor, threads=m, process="own" if space == OWN else "")
-            actors.append(own)
+            actors.append(replace(second.at(m), process="own" if space == OWN else ""))
         case = Case(
             kind, first.label, second.label if second else "", (n, m), space, Mix(tuple(actors))
         )
         cases.setdefault(mix_name(case.mix), case)
 
-    for subject in subjects:
+    for subject in (*subjects, spinner):
         for n in counts:
             add("alone", subject, None, n, 0, SHARED)
-        add("one", subject, None, 1, 0, SHARED)
-        for n, m in {split, split[::-1]}:
+        if subject is not spinner:
+            add("one", subject, None, 1, 0, SHARED)
+        for n, m in sorted({split, split[::-1]}):
             add("spin", subject, None, n, m, SHARED)
     for space in (SHARED, OWN):
         for i, first in enumerate(subjects):
@@ -173,10 +180,3 @@ def _cases(
                         continue
                     add("pair", first, second, n, m, space)
     return list(cases.values())
-
-
-def spin(threads: int, planner: MixPlanner) -> Actor:
-    """Neighbours that leave memory alone, and heat the cores all the same."""
-    kernel = planner.registry.kernels()["spin"]
-    policy = next(iter(planner.registry.policies()))
-    return Actor("spin", kernel.variants[0].name, policy, threads, 0, role="background")

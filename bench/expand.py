@@ -53,10 +53,11 @@ class _Choice:
 
 @dataclass(frozen=True)
 class _Beside:
-    """One extra actor with everything decided but its threads and size."""
+    """One extra actor with everything decided but its size, and threads that depend on others."""
 
     choice: _Choice
     pace: float
+    threads: int | str
     spec: Any
 
 
@@ -183,13 +184,20 @@ class Expander:
     def _beside(self, beside: Beside) -> Iterator[tuple[_Beside, ...]]:
         options = [
             [
-                _Beside(choice, pace, extra)
+                _Beside(choice, pace, threads, extra)
                 for choice in self._choices(extra.kernel)
                 for pace in extra.pace
+                for threads in self._beside_counts(extra.threads)
             ]
             for extra in beside.actors
         ]
         yield from product(*options)
+
+    def _beside_counts(self, word: int | str) -> Sequence[int | str]:
+        if word != "ladder":
+            return [word]
+        most = max(1, self.resources.threads - 1)
+        return [n for n in self.counts("ladder") if n < most] + [most]
 
     def _mix(self, sweep: Sweep, case: dict[str, Any], paged: bool) -> Mix:
         choice: _Choice = case["kernels"]
@@ -218,11 +226,11 @@ class Expander:
 
     def _extra(self, item: _Beside, measured: Actor) -> Actor:
         spec, choice = item.spec, item.choice
-        threads = spec.threads
-        if threads == "rest":
+        threads = measured.threads
+        if isinstance(item.threads, int):
+            threads = item.threads
+        elif item.threads == "rest":
             threads = max(1, self.resources.threads - measured.threads)
-        elif threads == "same":
-            threads = measured.threads
         if spec.size == "same":
             size = measured.size
         else:

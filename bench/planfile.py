@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.blocks import Block, Entry, Placement, Plan, Settings, Skip
+from bench.blocks import Block, CommandEntry, Entry, Placement, Plan, Settings, Skip
 from bench.errors import PagestormError, UsageError
 from bench.journal import replace_file
-from bench.mix import FileRef, Mix, mix_name, parse_mix, with_paths
+from bench.mix import FileRef, Mix, parse_mix, with_paths
 from bench.schema import PLAN, SCHEMA
 
 
@@ -58,7 +58,10 @@ def read_plan(folder: Path) -> tuple[Plan, dict[str, Any]]:
     try:
         plan = Plan(
             content["preset"],
-            tuple(_block(table, content["files"]) for table in content["blocks"]),
+            tuple(
+                _block(table, content["files"], "try" in content["options"])
+                for table in content["blocks"]
+            ),
             content["rounds"],
             content["seed"],
             tuple(Skip(**table) for table in content["skips"]),
@@ -83,7 +86,7 @@ def _block_table(block: Block) -> dict[str, Any]:
         "question": block.question,
         "settings": asdict(block.settings),
         "entries": [
-            {"mix": mix_name(entry.mix), "cpus": entry.cpus, "estimate_s": entry.estimate_s}
+            {"mix": entry.name, "cpus": entry.cpus, "estimate_s": entry.estimate_s}
             # TOML has no null: an absent key is "nothing is bound".
             | ({} if entry.nodes is None else {"nodes": entry.nodes})
             for entry in block.entries
@@ -91,9 +94,11 @@ def _block_table(block: Block) -> dict[str, Any]:
     }
 
 
-def _block(table: dict[str, Any], files: dict[str, str]) -> Block:
+def _block(table: dict[str, Any], files: dict[str, str], of_command: bool) -> Block:
     entries = tuple(
-        Entry(
+        CommandEntry(estimate_s=item["estimate_s"], remedy=item["mix"])
+        if of_command
+        else Entry(
             with_paths(parse_mix(item["mix"]), files),
             _placement(item["cpus"]),
             _placement(item["nodes"]) if "nodes" in item else None,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from bench.blocks import Block, Entry
 from bench.journal import Line, State
-from bench.mix import mix_name
 from bench.runner import live_entries
 from bench.units import format_duration
 
@@ -59,11 +58,11 @@ class Pace:
         for block, rounds in self._remaining(state):
             done = state.running(block.id, state.next_round(block.id)) if rounds else []
             estimates += [
-                (entry, block, rounds - (mix_name(entry.mix) in done))
+                (entry, block, rounds - (entry.name in done))
                 for entry in live_entries(block, state)
             ]
         warmth = _warmth(state)
-        seen = [(e, b) for e, b, _ in estimates if state.walls.get((b.id, mix_name(e.mix)))]
+        seen = [(e, b) for e, b, _ in estimates if state.walls.get((b.id, e.name))]
         measured = sum(_expected(e, b, state, warmth) or 0.0 for e, b in seen)
         estimated = sum(entry.estimate_s for entry, _ in seen)
         scale = measured / estimated if measured and estimated else 1.0
@@ -83,7 +82,7 @@ def _warmth(state: State) -> float:
 
 
 def _expected(entry: Entry, block: Block, state: State, warmth: float) -> float | None:
-    walls = state.walls.get((block.id, mix_name(entry.mix)))
+    walls = state.walls.get((block.id, entry.name))
     if not walls:
         return None
     return statistics.median(walls[1:]) if len(walls) > 1 else walls[0] * warmth
@@ -150,7 +149,7 @@ class Reporter:
                 total=done + left_s,
                 where=where,
                 left=f"about {format_duration(left_s)} left",
-                case=mix_name(entry.mix).replace("[", "\\["),
+                case=entry.name.replace("[", "\\["),
                 refresh=True,
             )
             return

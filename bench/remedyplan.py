@@ -10,7 +10,7 @@ from bench.mix import Actor, Mix, mix_name
 from bench.mixplan import MixPlanner
 from bench.remedies import Choices, Setting, Treated, pairs, singles, treat
 from bench.scenario import Scenario
-from bench.spinners import spinning
+from bench.spinners import KERNEL, plain, spinning
 
 SOLO_ROUNDS = 3
 PILOT_ROUNDS = 6
@@ -55,6 +55,8 @@ class Solo:
     """Remedy -> position (text, as TOML keys are) -> mix."""
     streamer: str = ""
     """All CPUs reading memory."""
+    spin: str = ""
+    """A spinner, whose rate the others are given."""
     cpus: int = 1
 
     def plain(self) -> dict[str, Any]:
@@ -79,6 +81,9 @@ def solo(
     if streamer is not None:
         made.streamer = mix_name(streamer)
         mixes.append(streamer)
+    if KERNEL in planner.registry.kernels():
+        mixes.append(Mix((plain(planner.registry),)))
+        made.spin = mix_name(mixes[-1])
     # What every prediction needs goes before what refines it: the budget cuts from the end.
     owns: list[Mix] = []
     scaled: list[Mix] = []
@@ -165,6 +170,7 @@ def trial(
     single: Mapping[str, tuple[Choices, Treated]],
     pass_s: Sequence[float],
     wall_s: float,
+    spin_rate: float,
     planner: MixPlanner,
     setting: Setting,
     settings: Settings,
@@ -174,7 +180,8 @@ def trial(
     """Plan pilot, pairs, verdict and spinners.
 
     ``pass_s`` are seconds each actor of the baseline is busy in a pass, ``wall_s`` what a sample of
-    the baseline takes, as measured.
+    the baseline takes, ``spin_rate`` the iterations a second of a spinner, all as measured. Without
+    a rate (0) there are no spinners, and causes stay unknown.
     """
     made = Trial(Plan("remedy", (), 0, seed))
     taken = {mix_name(scenario.mix): "the scenario as it is"}
@@ -205,7 +212,7 @@ def trial(
             _take(made, name, parts, mix, outcome)
     made.most_pairs = max(0, int(PAIRS_SHARE * budget_s / PILOT_ROUNDS / wall_s) - 1)
     everything = list(made.mixes.values())
-    spinners = _spinners(made, scenario, pass_s, planner)
+    spinners = _spinners(made, scenario, pass_s, spin_rate, planner)
     groups = [
         (PILOT, everything[:n_singles]),
         (PAIRS, everything[n_singles:]),
@@ -258,15 +265,19 @@ def _take(made: Trial, name: str, parts: tuple[str, ...], mix: Mix, outcome: Tre
 
 
 def _spinners(
-    made: Trial, scenario: Scenario, pass_s: Sequence[float], planner: MixPlanner
+    made: Trial,
+    scenario: Scenario,
+    pass_s: Sequence[float],
+    rate: float,
+    planner: MixPlanner,
 ) -> list[Mix]:
     """Mixes without memory of the remedies that still change something there."""
-    if "spin" not in planner.registry.kernels():
+    if KERNEL not in planner.registry.kernels() or rate <= 0:
         return []
-    base = spinning(scenario.mix, scenario.mix, pass_s, planner.registry)
+    base = spinning(scenario.mix, scenario.mix, pass_s, rate, planner.registry)
     found = {mix_name(base): base}
     for name, mix in made.mixes.items():
-        treated = spinning(mix, scenario.mix, pass_s, planner.registry)
+        treated = spinning(mix, scenario.mix, pass_s, rate, planner.registry)
         if treated != base and planner.refusal(treated) is None:
             made.spin[name] = mix_name(treated)
             found.setdefault(mix_name(treated), treated)

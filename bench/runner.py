@@ -137,7 +137,7 @@ class Runner:
         """One worker, and its line; None where a signal stopped it."""
         if self.stop.requested:
             return None
-        mix = mix_name(entry.mix)
+        mix = entry.name
         self.watcher.sample_starts(block, entry, self.journal.state)
         line: Line = {
             "kind": "sample",
@@ -147,6 +147,21 @@ class Runner:
             "mix": mix,
             "time": now(),
         }
+        found = self.measure(block, entry)
+        if found is None:
+            return None
+        line |= found
+        dropped_before = mix in self.journal.state.dropped
+        self.journal.append(line)
+        self.watcher.sample_ended(block, entry, line)
+        drop = self.journal.state.dropped.get(mix)
+        if drop is not None and not dropped_before:
+            self.watcher.message(f"left out from here on: {mix}: {drop.reason}")
+        return line
+
+    def measure(self, block: Block, entry: Entry) -> Line | None:
+        """Fields of one sample, its ``wall_s`` among them; None where a signal stopped it."""
+        line: Line = {}
         outcome = run_worker(
             make_request(entry, block.settings, self.seed),
             time_limit_s(entry, block.settings),
@@ -168,15 +183,9 @@ class Runner:
         if outcome.messages:
             line["messages"] = outcome.messages
         if not invalid and "actors" in line and (few := unknown_pages(entry.mix, response)):
-            if mix not in self._told:
+            if entry.name not in self._told:
                 self.watcher.message(f"{few}: kept, but in no verdict without --accept-unknown")
-            self._told.add(mix)
-        dropped_before = mix in self.journal.state.dropped
-        self.journal.append(line)
-        self.watcher.sample_ended(block, entry, line)
-        drop = self.journal.state.dropped.get(mix)
-        if drop is not None and not dropped_before:
-            self.watcher.message(f"left out from here on: {mix}: {drop.reason}")
+            self._told.add(entry.name)
         return line
 
     def _is_extra(self, block: Block) -> bool:
@@ -185,7 +194,7 @@ class Runner:
 
     def _has_room(self, block: Block) -> bool:
         walls = self.journal.state.walls
-        names = [mix_name(entry.mix) for entry in live_entries(block, self.journal.state)]
+        names = [entry.name for entry in live_entries(block, self.journal.state)]
         known = [walls[block.id, mix] for mix in names if walls.get((block.id, mix))]
         expected = sum(map(statistics.median, known))
         return time.monotonic() - self._began + expected <= self.budget_s
@@ -198,7 +207,7 @@ class Runner:
 
 def live_entries(block: Block, state: State) -> list[Entry]:
     """Entries of a block that are still measured."""
-    return [entry for entry in block.entries if mix_name(entry.mix) not in state.dropped]
+    return [entry for entry in block.entries if entry.name not in state.dropped]
 
 
 def in_rounds(blocks: Sequence[Block], rounds: int, seed: int) -> NextBlock:
@@ -314,6 +323,6 @@ def check_blocks(blocks: Sequence[Block]) -> None:
         if block.id in seen:
             raise PagestormError(f"two blocks of the plan are called {block.id!r}")
         seen.add(block.id)
-        names = [mix_name(entry.mix) for entry in block.entries]
+        names = [entry.name for entry in block.entries]
         if len(set(names)) < len(names):
             raise PagestormError(f"block {block.id!r} holds the same mix twice")

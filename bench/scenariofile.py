@@ -1,8 +1,6 @@
 """Scenarios from TOML files and from the package, checked as sweeps are, for one host."""
 
-import tomllib
 from collections.abc import Sequence
-from importlib import resources as packaged
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -32,9 +30,10 @@ from bench.sweep import (
     _text,
     parse_share,
 )
-from bench.sweepfile import read_toml, refusal
+from bench.sweepfile import packaged_names, read_named, refusal
 from bench.topology import pin_order
 
+SCENARIOS = "bench.scenarios"
 DEFAULT = "prover"
 """The scenario of a command that is given none."""
 
@@ -114,8 +113,7 @@ _TABLES = (ScenarioFile, Member, KernelChoice, Tokens)
 
 def scenario_names() -> list[str]:
     """Names of the scenarios that come with the package: the folder is the registry."""
-    files = (item.name for item in packaged.files("bench.scenarios").iterdir())
-    return sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
+    return packaged_names(SCENARIOS)
 
 
 def load(name: str, registry: Registry | None = None) -> ScenarioFile:
@@ -126,14 +124,8 @@ def load(name: str, registry: Registry | None = None) -> ScenarioFile:
     UsageError
         With every fault of the file, one a line, each with its dotted path.
     """
-    if not name.endswith(".toml") and "/" not in name:
-        if name not in scenario_names():
-            raise unknown_name("scenario", name, scenario_names())
-        file = packaged.files("bench.scenarios") / f"{name}.toml"
-        return validate(tomllib.loads(file.read_text("utf-8")), f"scenario {name}", registry)
-    path = Path(name)
-    data = read_toml(path, f"scenarios: {', '.join(scenario_names())}")
-    return validate(data, str(path), registry, path.parent)
+    data, source, folder = read_named(SCENARIOS, "scenario", name)
+    return validate(data, source, registry, folder)
 
 
 def validate(

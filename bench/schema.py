@@ -50,6 +50,13 @@ SAMPLE_FIELDS = (
     # "fill_s": of the slowest actor; "total_s": spawn to answer}. wall_s - total_s is its end.
     "pyperf",  # pyperf's collected metadata of the worker process
 )
+# A sample of ``bench try`` has two fields instead, ``disturbed`` and ``run``; its ``mix`` is the
+# remedy's name. ``run`` is
+# {"seconds": exec to exit, "status": exit code, or a signal's number, negative, "failure": how it
+# failed, "said": the end of what it then wrote, "metric" and "metric_unit": what it printed,
+# "usage": {"user_s", "system_s", "minor_faults", "major_faults", "switches",
+# "forced_switches", "peak_bytes" where it is known}, "looks": what was seen in /proc where anybody
+# looked (``bench.looks``)}
 ACTOR_FIELDS = (
     "seconds",  # per pass; 0 where no progress was made
     "passes",  # behind the value
@@ -138,10 +145,11 @@ DISTURBANCES = {
 def disturbances(sample: Mapping[str, Any]) -> list[str]:
     """What disturbed a sample: names of ``DISTURBANCES``. ``forced_switches``: others ran there."""
     deltas = dict(sample["disturbed"])
+    actors = sample.get("actors", ())
     seconds = deltas.get("probed_s") or sample["window_s"]
-    threads = [actor["threads"] for actor in sample["actors"]]
-    if not any(actor["oversubscribed"] for actor in sample["actors"]):
-        switches = sum(actor["forced_switches"] for actor in sample["actors"])
+    threads = [actor["threads"] for actor in actors]
+    if threads and not any(actor["oversubscribed"] for actor in actors):
+        switches = sum(actor["forced_switches"] for actor in actors)
         deltas["forced_switches"] = switches / sum(threads)
     return [key for key, rate in DISTURBANCES.items() if deltas.get(key, 0) > rate * seconds]
 
@@ -231,4 +239,16 @@ KEYS = (
     Key("ps_steal_s", "second", "time the hypervisor gave to others, on the CPUs used"),
     Key("ps_disturbed", "", "what disturbed the sample, comma-separated; absent when nothing did"),
     Key("ps_time", "", "start of the sample, UTC"),
+    Key("ps_remedy", "", "of a user's command: what was tried on it, or baseline"),
+    Key("ps_metric", "", "what the command printed, where it is judged by that; the value is its"),
+    Key("ps_wall_s", "second", "exec to exit of a user's command"),
+    Key("ps_user_s", "second", "its time in user mode, of all its processes it waited for"),
+    Key("ps_system_s", "second", "its time in the kernel"),
+    Key(
+        "ps_peak_bytes",
+        "byte",
+        "largest resident size of one of its processes; absent below the driver's",
+    ),
+    Key("ps_minor_faults", "", "page faults served from memory"),
+    Key("ps_major_faults", "", "page faults that waited for a device"),
 )

@@ -65,7 +65,7 @@ def run_worker(
             preexec_fn=_die_with_driver(),
         )
         try:
-            why = _sleep_until_ended(process.pid, timeout_s, wake_fd)
+            why = sleep_until_ended(process.pid, timeout_s, wake_fd)
         finally:
             # Before the worker is waited for: until then nobody else can get its number. Also
             # after a normal end, for processes it may have left.
@@ -86,7 +86,7 @@ def run_worker(
     return Outcome(response, wall_s, text)
 
 
-def _sleep_until_ended(
+def sleep_until_ended(
     pid: int, timeout_s: float, wake_fd: int | None
 ) -> Literal["ended", "woken", "late"]:
     """Why the sleep is over. No processor time is used meanwhile."""

@@ -1,6 +1,7 @@
 """A mix without its memory: every kernel replaced by ``spin`` of equal time.
 
-A remedy that also helps there cannot be about memory.
+A remedy that also helps there cannot be about memory. How much a CPU computes in a time is measured
+once a run and named: a process that measured it anew would do other work than its neighbours.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,23 @@ STEP_US = 50
 MOST_STEPS = 1_000_000
 
 
-def spinner(actor: Actor, pass_s: float, registry: Registry) -> Actor:
-    """Actor that computes in registers for ``pass_s`` a pass, and is the same in all else."""
-    total_us = max(1, round(pass_s * 1e6))
-    step_us = min(STEP_US, total_us) if total_us <= STEP_US * MOST_STEPS else total_us // MOST_STEPS
-    steps = max(1, min(MOST_STEPS, round(total_us / step_us)))
+def plain(registry: Registry) -> Actor:
+    """One thread that leaves memory alone, and heats its core all the same.
+
+    Its operations a second are the ``rate`` of the others.
+    """
+    kernel = registry.kernels()[KERNEL]
+    return Actor(KERNEL, kernel.variants[0].name, next(iter(registry.policies())), 1, 0)
+
+
+def spinner(actor: Actor, pass_s: float, rate: float, registry: Registry) -> Actor:
+    """Actor that computes in registers for ``pass_s`` a pass, and is the same in all else.
+
+    ``rate``: iterations a second.
+    """
+    step_s = max(STEP_US * 1e-6, pass_s / MOST_STEPS)
+    steps = max(1, round(pass_s / step_s))
+    iterations = max(1, round(pass_s * rate / steps))
     kernel = registry.kernels()[actor.kernel]
     return registry.canonical(
         replace(
@@ -28,7 +41,7 @@ def spinner(actor: Actor, pass_s: float, registry: Registry) -> Actor:
             variant=registry.kernels()[KERNEL].variants[0].name,
             policy=next(iter(registry.policies())),
             size=0,
-            params=(("step_us", step_us), ("steps", steps)),
+            params=(("iterations", iterations), ("steps", steps)),
             pace=0.0,
             # Threads of a team wait for each other at the end of a pass.
             joined=actor.joined or kernel.sharing == "team",
@@ -37,14 +50,16 @@ def spinner(actor: Actor, pass_s: float, registry: Registry) -> Actor:
     )
 
 
-def spinning(treated: Mix, baseline: Mix, pass_s: Sequence[float], registry: Registry) -> Mix:
+def spinning(
+    treated: Mix, baseline: Mix, pass_s: Sequence[float], rate: float, registry: Registry
+) -> Mix:
     """A treated mix with spinners that take as long as the baseline's passes do.
 
     ``pass_s`` are the seconds each actor of the baseline is busy in a pass. Fewer threads than in
     the baseline do the same pass, and take longer for it.
     """
     actors = tuple(
-        spinner(actor, seconds * before.threads / actor.threads, registry)
+        spinner(actor, seconds * before.threads / actor.threads, rate, registry)
         for actor, before, seconds in zip(treated.actors, baseline.actors, pass_s, strict=True)
     )
     return replace(treated, actors=actors)

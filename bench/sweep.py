@@ -223,11 +223,12 @@ def _with_paths(choice: dict[str, Any], registry: Registry, folder: Path) -> dic
 
 
 class Extra(Table):
-    """One actor beside the measured kernel. Several paces make as many alternatives."""
+    """One actor beside the measured kernel. Paces and a ladder make as many alternatives."""
 
     kernel: KernelChoice
     pages: str = "same"
-    threads: Annotated[Annotated[int, Field(ge=1)] | Literal["rest", "same"], _Digits] = 1
+    threads: Annotated[Annotated[int, Field(ge=1)] | Literal["rest", "same", "ladder"], _Digits] = 1
+    """``ladder``: counts up to all CPUs but one."""
     size: Size | Literal["auto", "same"] = "auto"
     role: Literal["background", "measured"] = "background"
     pace: Annotated[tuple[Rate, ...], _Many, _Some] = (0.0,)

@@ -75,10 +75,17 @@ def refusal(
 
 # ---- files and presets --------------------------------------------------------------------------
 
+PRESETS = "bench.presets"
+
 
 def preset_names() -> list[str]:
     """Names of the sweeps that come with the package: the folder is the registry."""
-    files = (item.name for item in resources.files("bench.presets").iterdir())
+    return packaged_names(PRESETS)
+
+
+def packaged_names(package: str) -> list[str]:
+    """Names of the TOML files in a folder of the package."""
+    files = (item.name for item in resources.files(package).iterdir())
     return sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml"))
 
 
@@ -90,14 +97,26 @@ def load(name: str, registry: Registry | None = None) -> Config:
     UsageError
         With every fault of the file, one a line, each with its dotted path.
     """
+    data, source, folder = read_named(PRESETS, "preset", name)
+    return validate(data, source, registry, folder)
+
+
+def read_named(package: str, noun: str, name: str) -> tuple[dict[str, Any], str, Path | None]:
+    """Content of a packaged file by name, or of a user's: a path with a folder or ``.toml``.
+
+    Returns
+    -------
+    tuple
+        Content, what errors call it, and the folder that its paths are relative to.
+    """
+    known = packaged_names(package)
     if not name.endswith(".toml") and "/" not in name:
-        if name not in preset_names():
-            raise unknown_name("preset", name, preset_names())
-        file = resources.files("bench.presets") / f"{name}.toml"
-        return validate(tomllib.loads(file.read_text("utf-8")), f"preset {name}", registry)
+        if name not in known:
+            raise unknown_name(noun, name, known)
+        text = (resources.files(package) / f"{name}.toml").read_text("utf-8")
+        return tomllib.loads(text), f"{noun} {name}", None
     path = Path(name)
-    data = read_toml(path, f"presets: {', '.join(preset_names())}")
-    return validate(data, str(path), registry, path.parent)
+    return read_toml(path, f"{noun}s: {', '.join(known)}"), str(path), path.parent
 
 
 def read_toml(path: Path, way_out: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ latency against working set
 time of one unmap against CPUs
     `shootdown_constant`, `shootdown_log`, `shootdown_linear`.
 two or more kernels side by side
-    `sharing` predicts shares from each kernel alone.
+    `sharing` predicts shares from each kernel alone; `pressure` slowdowns from other pairs.
 workers, servers and stations
     `queueing` computes; nothing is fitted.
 

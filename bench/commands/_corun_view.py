@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, TextIO
 
 from bench.commands._tables import make_console, print_list, print_notes, table
+from bench.spinners import KERNEL as SPIN
 
 if TYPE_CHECKING:
     from analysis.corun import Cell, CorunReport
@@ -11,9 +12,18 @@ if TYPE_CHECKING:
 
 SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
 
+FORECASTS = {"law": "law", "fit": "fit", "none": "as beside spin"}
+WHAT_FORECASTS_ARE = (
+    "law: shares of bandwidth, for kernels that stream (its authors saw errors under"
+    " {published:.0%}); fit: sensitivity x pressure, from all other pairs, and interrupts as"
+    " spinners feel them"
+)
+
 
 def show(report: "CorunReport", stream: TextIO) -> None:
-    """Print the matrices, then every pair with intervals and prediction."""
+    """Print the matrices, then every pair with intervals and forecasts."""
+    from analysis.corun import PUBLISHED_ERROR
+
     console = make_console(stream)
     # Labels are long, columns are many: aggressors are numbered as the victims are.
     numbers = {label: str(i + 1) for i, label in enumerate(report.kernels)}
@@ -27,14 +37,14 @@ def show(report: "CorunReport", stream: TextIO) -> None:
             }
             if not cells:
                 continue
-            victims = [k for k in report.kernels if any(v == k for v, _ in cells)]
+            victims = [k for k in (*report.kernels, SPIN) if any(v == k for v, _ in cells)]
             table(
                 console,
                 f"time of victims (rows) over alone; {split[0]}:{split[1]} threads, {told}",
                 ("", "<victim", *(numbers[a] for a in report.kernels)),
                 (
                     [
-                        numbers[victim],
+                        numbers.get(victim, ""),
                         victim,
                         *(_times(cells.get((victim, a))) for a in report.kernels),
                     ]
@@ -42,11 +52,11 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 ),
             )
     console.print("+ slower for certain (95 %, beyond the dead band), . no difference that matters")
-    shared = [c for c in report.cells if c.space == "shared"]
+    shared = [c for c in report.cells if c.space == "shared" and c.victim != SPIN]
     table(
         console,
         f"every pair in one address space, {report.rounds} rounds (time over the baseline's)",
-        ("<victim", "<beside", "", "of alone", "", "of spin", "law", "error"),
+        ("<victim", "<beside", "", "of alone", "", "of spin", "law", "fit"),
         (
             [
                 cell.victim,
@@ -55,18 +65,33 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                 _ratio(cell.alone),
                 _interval(cell.alone),
                 _ratio(cell.spin),
-                "-" if math.isnan(cell.predicted) else f"{cell.predicted:.2f}",
-                "-"
-                if math.isnan(cell.error) or cell.victim == cell.aggressor
-                else f"{cell.error:+.0%}",
+                _foretold(cell.law),
+                _foretold(cell.fit),
             ]
             for cell in sorted(shared, key=lambda c: -_or_zero(c.alone.ratio))
         ),
     )
-    if math.isfinite(report.median_error):
+    table(
+        console,
+        "forecasts against measured speeds, pairs of different kernels in one address space",
+        ("<forecast", "pairs", "median error", "worst", "<of"),
+        (
+            [
+                FORECASTS[a.forecast],
+                f"{a.pairs} of {a.of}",
+                f"{a.median:.0%}" if a.pairs else "-",
+                f"{a.worst:+.0%}" if a.pairs else "-",
+                a.worst_pair,
+            ]
+            for a in report.accuracy
+            if a.pairs or a.forecast == "law"
+        ),
+    )
+    if any(a.pairs for a in report.accuracy):
+        console.print(WHAT_FORECASTS_ARE.format(published=PUBLISHED_ERROR), markup=False)
+    if math.isfinite(report.half_width):
         console.print(
-            f"sharing law, pairs of different kernels: speeds off by {report.median_error:.0%} in"
-            f" the median, {report.worst_error:+.0%} at worst ({report.worst_pair})",
+            f"the measurements themselves are known to ±{report.half_width:.0%} in the median",
             markup=False,
         )
     table(
@@ -113,6 +138,10 @@ def _interval(decision: "Decision") -> str:
 
 def _unresolved(decision: "Decision") -> bool:
     return not math.isnan(decision.ratio) and decision.low <= 1 <= decision.high
+
+
+def _foretold(ratio: float) -> str:
+    return "-" if math.isnan(ratio) else f"{ratio:.2f}"
 
 
 def _or_zero(value: float) -> float:

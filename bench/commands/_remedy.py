@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, TextIO
 
 from bench.blocks import Plan, Settings, Skip
@@ -30,6 +31,8 @@ from bench.units import format_duration
 
 ALONE = "alone"
 """Folder of the first plan."""
+NOMINAL_RATE = 1e9
+"""Iterations a second of a spinner, as the kernel's own estimate has it: for plans only."""
 MARGIN = 0.93
 """Of the budget that is planned for: workers start and files are saved in the rest."""
 
@@ -52,7 +55,7 @@ def begin(folder: Path, request: Request, as_json: bool, command: Sequence[str] 
     session = Session(
         folder / ALONE,
         first.plan,
-        {"request": request.plain(), "measured": first.plain()},
+        {"request": request.plain(), "measured": first.plain(), "spin": first.spin},
         tables=False,
         name="remedy",
         command=command,
@@ -119,7 +122,8 @@ def main_session(folder: Path, as_json: bool) -> Session:
         request.scenario,
         request.singles(setting),
         pass_s,
-        sorted(own_walls)[len(own_walls) // 2],
+        median(own_walls),
+        _spin_rate(rows, options["spin"]),
         planner,
         setting,
         request.settings,
@@ -223,6 +227,12 @@ def _work_s(row: Any) -> float:  # noqa: ANN401 - a row of analysis.load
     return work_seconds(row)
 
 
+def _spin_rate(rows: list[Any], mix: str) -> float:
+    """Iterations a second of a spinner; 0 where it was not measured."""
+    rates = [row["ops"] / row["seconds"] for row in rows if row["mix"] == mix and row["seconds"]]
+    return median(rates) if rates else 0.0
+
+
 def _told(skips: Sequence[Skip]) -> list[dict[str, str]]:
     return [asdict(skip) for skip in skips]
 
@@ -303,6 +313,7 @@ def preview(request: Request, stream: TextIO, as_json: bool) -> None:
         singles,
         pass_s,
         estimator.sample_s(mix, request.settings),
+        NOMINAL_RATE,
         planner,
         setting,
         request.settings,
@@ -310,10 +321,13 @@ def preview(request: Request, stream: TextIO, as_json: bool) -> None:
         request.seed,
     )
     blocks = (*first.plan.blocks, *(b for b in made.plan.blocks if b.id in (PILOT, SPIN)))
+    pilot_s = PILOT_ROUNDS * sum(b.estimate_s for b in made.plan.blocks if b.id == PILOT)
     notes = (
-        f"the pilot has {PILOT_ROUNDS} rounds; then pairs of remedies that do not hurt, at most"
-        f" {made.most_pairs}; then fresh samples of the promising ones, as many as the pilot's"
-        f" spread asks for, within {format_duration(request.budget_s)} for everything",
+        f"every actor alone takes about {format_duration(first.plan.estimate_s)}, the pilot of"
+        f" {PILOT_ROUNDS} rounds about {format_duration(pilot_s)}; then pairs of remedies that do"
+        f" not hurt, at most {made.most_pairs}; then fresh samples of the promising ones, as many"
+        f" as the pilot's spread asks for, until {format_duration(MARGIN * request.budget_s)} at"
+        " the latest",
         "spinners run for remedies that help only",
     )
     plan = Plan(

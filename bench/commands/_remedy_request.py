@@ -2,7 +2,7 @@
 
 import argparse
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from bench.blocks import Settings
 from bench.commands._session import parse_share
@@ -37,10 +37,15 @@ class Request:
     accept_unknown: bool = False
     reserve: bool = False
     """Huge pages that are missing are added while it runs."""
+    FLAGS: ClassVar = (
+        *("pages", "remedies", "max_memory", "samples", "dead_band"),
+        *("accept_unknown", "reserve_hugepages"),
+    )
 
     @classmethod
-    def of(cls, args: argparse.Namespace, budget: str) -> "Request":
-        """Request of the command line."""
+    def of(cls, args: argparse.Namespace, budget: str = "0s") -> "Request":
+        """Request of the command line; flags that a command does not have are not given."""
+        args = argparse.Namespace(**(dict.fromkeys(cls.FLAGS) | vars(args)))
         from bench import native
         from bench.commands.run import _probe
         from bench.resources import read_resources
@@ -66,12 +71,12 @@ class Request:
             ),
             parse_duration(budget),
             parse_share(args.dead_band) or read.dead_band,
-            args.seed,
+            args.seed or 1,
             tuple(args.remedies.split(",")) if args.remedies else (),
             parse_size(args.max_memory) if args.max_memory else None,
             args.samples,
-            args.accept_unknown,
-            args.reserve_hugepages,
+            bool(args.accept_unknown),
+            bool(args.reserve_hugepages),
         )
 
     def plain(self) -> dict[str, Any]:

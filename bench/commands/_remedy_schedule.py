@@ -1,15 +1,11 @@
 """Pilot, pairs, verdict, spinners: the schedule of ``bench remedy``."""
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bench.blocks import Block, Entry, Plan
+from bench.blocks import Block, Plan
+from bench.commands import _stages
 from bench.journal import State
-from bench.mix import mix_name
 from bench.remedyplan import PAIRS, PILOT, SPIN, VERDICT
-from bench.runner import live_entries
 
 if TYPE_CHECKING:
     from analysis.remedy_stages import Choice
@@ -24,36 +20,19 @@ def rows_of(state: State) -> list[Any]:
     ]
 
 
-class Stages:
+class Stages(_stages.Stages):
     """Pilot, pairs, verdict, spinners: what comes next is a function of the journal."""
 
     def __init__(self, plan: Plan, options: dict[str, Any], started_s: float) -> None:
         from analysis.remedy_stages import Spec
 
-        self.blocks = {block.id: block for block in plan.blocks}
         self.spec = Spec.of(options)
+        super().__init__(plan, self.spec.pilot_rounds, self.spec.budget_s, started_s)
         self.most_pairs = int(options["remedy"]["most_pairs"])
-        self._started = started_s
-        self._before_s: float | None = None
-        self._known: dict[str, Any] = {}
-
-    def _once(self, key: str, compute: Callable[[], Any]) -> Any:  # noqa: ANN401 - its result
-        """What a stage before has fixed is worked out once a sitting."""
-        if key not in self._known:
-            self._known[key] = compute()
-        return self._known[key]
-
-    def part(self, block_id: str, mixes: Sequence[str]) -> Block:
-        """A block with these mixes only, the baseline among them."""
-        wanted = set(mixes)
-        block = self.blocks[block_id]
-        entries = tuple(entry for entry in block.entries if mix_name(entry.mix) in wanted)
-        return replace(block, entries=entries)
 
     def pending(self, state: State) -> list[tuple[Block, int]]:
         """Blocks that are known to be needed, with the rounds each has left."""
-        if self._before_s is None:
-            self._before_s = sum(wall for walls in state.walls.values() for wall in walls)
+        self._note_begin(state)
         todo: list[tuple[Block, int]] = []
         pilot = self.blocks[PILOT]
         if not self._can_go_on(pilot, state):
@@ -83,11 +62,6 @@ class Stages:
                 todo.append((block, left))
         return todo
 
-    def next_block(self, state: State) -> Block | None:
-        """For the runner."""
-        todo = self.pending(state)
-        return todo[0][0] if todo else None
-
     def stages(self, state: State) -> list[list[Block]]:
         """For ``bench.results``: of a mix in several stages the verdict's samples count."""
         ran = {
@@ -96,14 +70,6 @@ class Stages:
             for rounds in [[v for (b, _), v in state.samples.items() if b == block]]
         }
         return [[self.part(block, sorted(mixes))] for block, mixes in ran.items() if mixes]
-
-    def _left(self, block: Block, rounds: int, state: State) -> int:
-        if len(live_entries(block, state)) < 2:
-            return 0
-        return max(0, rounds - state.next_round(block.id))
-
-    def _can_go_on(self, block: Block, state: State) -> bool:
-        return mix_name(block.entries[0].mix) not in state.dropped
 
     def _pairs(self, state: State) -> list[str]:
         from analysis.remedy_stages import worth_pairing
@@ -129,21 +95,3 @@ class Stages:
 
     def _spin_rounds(self, rounds: int) -> int:
         return max(self.spec.pilot_rounds, rounds)
-
-    def _out_of_time(
-        self, block: Block, state: State, rounds: int = 1, keep: int | None = None
-    ) -> bool:
-        """Whether so many more rounds would exceed the budget.
-
-        The first ``keep`` rounds are run in any case: without them there is no interval.
-        """
-        closed = state.next_round(block.id)
-        keep = self.spec.pilot_rounds if keep is None else keep
-        if closed < keep or self._before_s is None:
-            return False
-        next_s = rounds * sum(self._expected_s(block, entry, state) for entry in block.entries)
-        return self._before_s + time.monotonic() - self._started + next_s > self.spec.budget_s
-
-    def _expected_s(self, block: Block, entry: Entry, state: State) -> float:
-        walls = sorted(state.walls.get((block.id, mix_name(entry.mix)), []))
-        return walls[len(walls) // 2] if walls else entry.estimate_s

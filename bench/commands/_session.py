@@ -1,11 +1,12 @@
 """What ``run`` and its presets share: an output directory, a run into it, and the closing table."""
 
+import argparse
 import contextlib
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, TextIO
 
 from bench.blocks import Plan
 from bench.cli import command_names, program_name, python_name
+from bench.commands._facts import plan_facts
 from bench.errors import NoSpaceError, UsageError
 from bench.journal import Journal, State, replace_file
 from bench.planfile import read_plan, write_plan
@@ -23,7 +25,7 @@ from bench.runner import NextBlock, Runner, check_blocks, now
 from bench.schema import HOST, JOURNAL, PLAN, SCHEMA
 from bench.spawn import WORKER
 from bench.stop import Stop
-from bench.units import counted, format_duration
+from bench.units import counted, format_duration, parse_duration
 
 INTERRUPTED = 130
 
@@ -74,6 +76,13 @@ class Session:
                 str(error), f"{error.remedy}, then continue with {self.resume_command}"
             ) from error
 
+    def preview(self) -> int:
+        """Print the plan, for ``--dry-run``."""
+        from bench.commands import _planview
+
+        _planview.show(self.plan, sys.stdout, self.as_json)
+        return 0
+
     @property
     def resume_command(self) -> str:
         """How to go on with it."""
@@ -86,6 +95,7 @@ class Session:
             if self.resumed:
                 check_same_host(journal.state, self.folder, self.plan, facts)
             else:
+                self.options = {**plan_facts(self.plan), **self.options}
                 replace_file(self.folder / HOST, _json_bytes(facts.to_dict()))
                 write_plan(self.folder, self.plan, self.options)
             journal.append(
@@ -119,7 +129,7 @@ class Session:
                 f" {format_duration(self.plan.estimate_s)}"
             )
             reporter.message(f"{announcement}; results go to {self.folder}")
-        runner = Runner(journal, blocks, self.plan.seed, reporter, stop, self.command)
+        runner = self.make_runner(journal, reporter, stop)
         if self.budget_s is not None:
             runner.budget_s = self.budget_s
         runner.planned_rounds = None if self.next_block else self.plan.rounds
@@ -128,6 +138,10 @@ class Session:
             self.status = runner.run(schedule)
         finally:
             reporter.close()
+
+    def make_runner(self, journal: Journal, reporter: Reporter, stop: Stop) -> Runner:
+        """Runner of the plan's samples."""
+        return Runner(journal, self.plan.blocks, self.plan.seed, reporter, stop, self.command)
 
     def _save(self, state: State) -> Selection:
         stages = self.stages(state) if callable(self.stages) else self.stages
@@ -158,6 +172,36 @@ class Session:
             return INTERRUPTED
         failed = any(not drop.skip for drop in state.dropped.values())
         return 1 if failed or not state.samples else 0
+
+
+def check_resume(args: argparse.Namespace, also: Collection[str] = ()) -> None:
+    """Refuse flags that a resumed run cannot follow; ``also``: those of the command that it can.
+
+    Flags of such commands default to None or False, so that one that was given can be told.
+    """
+    free = {"command", "run", "resume", "json", "dry_run", *also}
+    given = [key for key, value in vars(args).items() if value is not None and value is not False]
+    other = [f"--{key.replace('_', '-')}" for key in given if key not in free]
+    if other:
+        raise UsageError(
+            f"{', '.join(other)}: a resumed run keeps to its plan",
+            "leave it out, or start a new run",
+        )
+
+
+def resumed(args: argparse.Namespace, name: str, also: Collection[str] = ("budget",)) -> Session:
+    """Session of a command's ``--resume``, in a folder that this command began."""
+    check_resume(args, also)
+    budget = getattr(args, "budget", None)
+    session = open_session(args.resume, args.json, parse_duration(budget) if budget else None)
+    begun = session.plan.preset if session.plan.preset in command_names() else "run"
+    if begun != name:
+        raise UsageError(
+            f"{args.resume} is a run of {begun}, not of {name}",
+            f"{program_name()} {begun} --resume {shlex.quote(str(args.resume))}",
+        )
+    session.name = name
+    return session
 
 
 def open_session(args_resume: str, as_json: bool, budget_s: float | None = None) -> Session:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 SUMMARY = "compare equal cases many times: how often does noise pass for a difference?"
 EPILOG = """  {prog} aa                          200 comparisons of a scan with itself
   {prog} aa --case chase/scalar/thp/2t/64MiB --comparisons 50
+  {prog} aa --scenario prover        20 comparisons of a whole scenario, as remedies are judged
   {prog} aa --resume DIR"""
 
 EQUAL, HALF = "equal", "half"
 HALF_BLOCKS = 4
+WINDOW, COMPARISONS, SCENARIOS, SAMPLES = "20ms", 200, 20, 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,22 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from bench.commands.run import add_output_arguments
 
     parser.add_argument("--case", metavar="NAME", help="a benchmark's name; a scan of 32 MiB")
-    parser.add_argument("--window", default="20ms", metavar="TIME", help="20ms")
-    parser.add_argument("--comparisons", type=int, default=200, metavar="N", help="200")
-    parser.add_argument("--samples", type=int, default=6, metavar="N", help="pairs in each (6)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the order of blocks")
+    parser.add_argument("--scenario", metavar="SCENARIO", help="a TOML file, or a name (prover)")
+    parser.add_argument("--window", metavar="TIME", help=f"{WINDOW}, or the scenario's")
+    parser.add_argument(
+        "--comparisons", type=int, metavar="N", help=f"{COMPARISONS}; {SCENARIOS} of a scenario"
+    )
+    parser.add_argument("--samples", type=int, metavar="N", help=f"pairs in each ({SAMPLES})")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the order of blocks")
     add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, then count verdicts."""
-    from bench.commands._session import open_session
+    from bench.commands._session import resumed
 
-    if args.resume:
-        session = open_session(args.resume, args.json)
-        session.tables, session.name = False, "aa"
-    else:
-        session = _new_session(args)
+    session = resumed(args, "aa", ()) if args.resume else _new_session(args)
+    session.tables, session.name = False, "aa"
+    if args.dry_run and args.json:
+        return session.preview()
     if args.dry_run:
         from bench.units import counted, format_duration
 
@@ -54,17 +58,28 @@ def run(args: argparse.Namespace) -> int:
         print(f"{told}, about {format_duration(session.plan.estimate_s)}")
         return 0
     code = session.run()
-    return code or _report(session, args.json)
+    return code or show(session.folder, session.options, args.json)
 
 
 def _new_session(args: argparse.Namespace) -> "Session":
     from bench import native
-    from bench.commands._session import Session, default_folder
     from bench.mix import Actor, parse
     from bench.units import MIB, parse_duration
 
-    if args.samples < 6 or args.comparisons < 1:
+    samples = SAMPLES if args.samples is None else args.samples
+    n = (
+        (SCENARIOS if args.scenario else COMPARISONS)
+        if args.comparisons is None
+        else args.comparisons
+    )
+    if samples < SAMPLES or n < 1:
         raise UsageError("needs at least one comparison of 6 samples")
+    options: dict[str, Any] = {}
+    if args.scenario and args.case:
+        raise UsageError("--scenario and --case are two cases", "give one of them")
+    if args.scenario:
+        plan, options["aa"] = _scenario_plan(args, n, samples)
+        return _session(args, plan, options)
     if args.case:
         mix = parse(args.case).mix
         if len(mix.actors) > 1:
@@ -72,17 +87,44 @@ def _new_session(args: argparse.Namespace) -> "Session":
         actor = native.canonical(mix.actors[0])
     else:
         actor = Actor("scan", native.kernel("scan").best_variant, "base", 1, 32 * MIB)
-    window_s = parse_duration(args.window)
+    window_s = parse_duration(args.window or WINDOW)
     # A plan that is only looked at needs no pilot: any rate has as many samples.
     half_rate = 1e9 if args.dry_run else _pilot_rate(actor, window_s) / 2
-    plan = make_plan(actor, args.comparisons, args.samples, window_s, args.seed, half_rate)
-    return Session(
-        Path(args.output) if args.output else default_folder(),
-        plan,
-        as_json=args.json,
-        name="aa",
-        tables=False,
-    )
+    plan = make_plan(actor, n, samples, window_s, args.seed or 1, half_rate)
+    return _session(args, plan, options)
+
+
+def _session(args: argparse.Namespace, plan: "Plan", options: dict[str, Any]) -> "Session":
+    from bench.commands._session import Session, default_folder
+
+    folder = Path(args.output) if args.output else default_folder()
+    return Session(folder, plan, options, as_json=args.json)
+
+
+def _scenario_plan(args: argparse.Namespace, n: int, rounds: int) -> "tuple[Plan, dict[str, Any]]":
+    """Blocks of a scenario's mix twice, and what judging them takes."""
+    from bench.blocks import Plan
+    from bench.commands._remedy_request import Request
+    from bench.mix import Mix
+    from bench.scenario import to_plain
+
+    request = Request.of(args)
+    planner, _ = request.planner()
+    mix = request.scenario.mix
+    weights = iter(range(1, 2 * n + 1))
+    blocks = []
+    for i in range(n):
+        # The weight is in the name alone: who is worth what stands in the options.
+        twins = [
+            Mix((replace(mix.actors[0], weight=float(next(weights))), *mix.actors[1:]), mix.pools)
+            for _ in range(2)
+        ]
+        block, skips = planner.block(f"aa-{i:03d}", EQUAL, twins, request.settings)
+        if block is None:
+            raise UsageError(f"the scenario cannot be run here: {skips[0].reason}", skips[0].remedy)
+        blocks.append(block)
+    plan = Plan("aa", tuple(blocks), rounds, request.seed, (), (), planner.memory_bytes(blocks[:1]))
+    return plan, {"scenario": to_plain(request.scenario), "dead_band": request.dead_band}
 
 
 def make_plan(
@@ -145,16 +187,25 @@ def _pilot_rate(actor: "Actor", window_s: float) -> float:
     return float(measured["useful_bytes"] / measured["seconds"])
 
 
-def _report(session: "Session", as_json: bool) -> int:
+def show(folder: Path, options: dict[str, Any], as_json: bool) -> int:
+    """Print the counts of a folder; returns 1 where the rule was wrong more often than it says."""
     from analysis import aa
     from analysis.load import load
     from analysis.paired import Rule
+    from bench.scenario import from_plain
 
-    results = load(session.folder)
-    equal = aa.outcome(aa.judge(results, Rule(), EQUAL))
-    halves = aa.judge(results, Rule(), HALF)
-    first, second, n = aa.write_pyperf_pair(results, EQUAL, session.folder)
-    pyperf_different = n - not_significant(first, second)
+    results = load(folder)
+    scenario = options.get("aa")
+    if scenario:
+        rule = Rule(scenario["dead_band"])
+        whole = from_plain(scenario["scenario"])
+        equal = aa.outcome(aa.judge_totals(results, rule, EQUAL, whole))
+        halves, n, pyperf_different = [], 0, 0
+    else:
+        equal = aa.outcome(aa.judge(results, Rule(), EQUAL))
+        halves = aa.judge(results, Rule(), HALF)
+        first, second, n = aa.write_pyperf_pair(results, EQUAL, folder)
+        pyperf_different = n - not_significant(first, second)
     half = [decision.verdict for decision in halves]
     found = {
         "comparisons": equal.n,
@@ -167,7 +218,7 @@ def _report(session: "Session", as_json: bool) -> int:
         "pyperf_different": pyperf_different,
         "half_speed": half,
         "half_speed_ratio": [decision.ratio for decision in halves],
-        "folder": str(session.folder),
+        "folder": str(folder),
     }
     holds = equal.holds and aa.half_is_seen(halves) and pyperf_different <= aa.most_different(n)
     if as_json:

@@ -36,40 +36,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=int, metavar="N", help=f"rounds ({ROUNDS})")
     parser.add_argument("--window", metavar="TIME", help="length of one sample's window (150ms)")
     parser.add_argument("--budget", metavar="TIME", help=f"for everything ({BUDGET})")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and of order")
+    parser.add_argument("--seed", type=int, metavar="N", help="of data and of order")
     add_output_arguments(parser)
-
-
-_WITH_RESUME = {"command", "run", "resume", "json", "budget", "seed"}
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure every mix of the contrasts, then print them."""
-    from bench.commands._session import open_session
-    from bench.units import parse_duration
+    from bench.commands._session import resumed
 
-    budget_s = parse_duration(args.budget or BUDGET)
-    if args.resume:
-        other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
-        if other:
-            raise UsageError(f"{', '.join(other)}: a resumed run keeps to its plan")
-        session = open_session(args.resume, args.json, budget_s)
-        if "attribute" not in session.options:
-            raise UsageError(f"{args.resume} is not a run of attribute")
-    else:
-        session = _new_session(args, budget_s)
+    session = resumed(args, "attribute") if args.resume else _new_session(args)
     session.tables, session.name = False, "attribute"
     if args.dry_run:
-        from bench.commands import _planview
-
-        _planview.show(session.plan, sys.stdout, args.json)
-        return 0
+        return session.preview()
     code = session.run()
     show(session.folder, session.options, args.json)
     return code
 
 
-def _new_session(args: argparse.Namespace, budget_s: float) -> "Session":
+def _new_session(args: argparse.Namespace) -> "Session":
     from bench import native
     from bench.attribution import mixes
     from bench.blocks import Plan, Settings
@@ -105,7 +89,13 @@ def _new_session(args: argparse.Namespace, budget_s: float) -> "Session":
     if block is None:
         raise UsageError(f"the victim cannot be run here: {skips[0].reason}", skips[0].remedy)
     plan = Plan(
-        "attribute", (block,), rounds, args.seed, tuple(skips), (), planner.memory_bytes([block])
+        "attribute",
+        (block,),
+        rounds,
+        args.seed or 1,
+        tuple(skips),
+        (),
+        planner.memory_bytes([block]),
     )
     options = {
         "attribute": {
@@ -115,6 +105,7 @@ def _new_session(args: argparse.Namespace, budget_s: float) -> "Session":
         }
     }
     folder = Path(args.output) if args.output else default_folder()
+    budget_s = parse_duration(args.budget or BUDGET)
     return Session(folder, plan, options, as_json=args.json, budget_s=budget_s)
 
 

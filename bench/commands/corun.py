@@ -35,8 +35,9 @@ BUDGET = "4m30s"
 ROUNDS, LEAST_ROUNDS = 10, 6
 PLANNED = 0.7
 """Of the budget that the fewest rounds may take by the estimate: busy hosts take longer."""
-MOST_SIZE = 64 << 20
-"""Of an arena by default: larger ones take longer to fill than to measure."""
+LEAST_SIZE, THREAD_SIZE, MOST_SIZE = 64 << 20, 32 << 20, 256 << 20
+"""Of an arena by default, at most: so much a thread, but not under the first nor over the last.
+Larger ones take longer to fill than to measure."""
 CHURN_SIZE = 4 << 20
 """Memory that is released again needs no more than a few chunks."""
 
@@ -57,45 +58,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pages", default=None, metavar="POLICY", help="page policy (base)")
     parser.add_argument(
-        "--size", metavar="SIZE", help="arena of each actor (beyond the caches, 64MiB at most)"
+        "--size", metavar="SIZE", help="arena of each actor (beyond the caches, 256MiB at most)"
     )
-    parser.add_argument("--samples", type=int, metavar="N", help=f"rounds ({ROUNDS} at most)")
+    parser.add_argument("--samples", type=int, metavar="N", help=f"rounds ({ROUNDS})")
     parser.add_argument("--window", metavar="TIME", help="length of one sample's window (120ms)")
     parser.add_argument("--budget", metavar="TIME", help=f"for everything ({BUDGET})")
     parser.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
     parser.add_argument("--dead-band", metavar="SHARE", help="smallest effect that matters (2%%)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and of order")
+    parser.add_argument("--seed", type=int, metavar="N", help="of data and of order")
     add_output_arguments(parser)
-
-
-# What a resumed run may be told; all else is in its plan.
-_WITH_RESUME = {"command", "run", "resume", "json", "budget", "seed"}
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure the matrix, then print it."""
-    from bench.commands._session import open_session
-    from bench.units import parse_duration
+    from bench.commands._session import resumed
 
-    if args.resume:
-        other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
-        if other:
-            raise UsageError(
-                f"{', '.join(other)}: a resumed run keeps to its plan",
-                "leave it out, or start a new run",
-            )
-        budget_s = parse_duration(args.budget) if args.budget else None
-        session = open_session(args.resume, args.json, budget_s)
-        if "corun" not in session.options:
-            raise UsageError(f"{args.resume} is not a run of corun")
-    else:
-        session = _new_session(args)
+    session = resumed(args, "corun") if args.resume else _new_session(args)
     session.tables, session.name = False, "corun"
     if args.dry_run:
-        from bench.commands import _planview
-
-        _planview.show(session.plan, sys.stdout, args.json)
-        return 0
+        return session.preview()
     code = session.run()
     show(session.folder, session.options, args.json)
     return code
@@ -107,15 +88,21 @@ def _new_session(args: argparse.Namespace) -> "Session":
 
     budget_s = parse_duration(args.budget or BUDGET)
     made = plan(args, budget_s)
-    options: dict[str, Any] = {
-        "dead_band": parse_share(args.dead_band) or 0.02,
+    chosen = options(made, parse_share(args.dead_band) or 0.02)
+    folder = Path(args.output) if args.output else default_folder()
+    return Session(folder, made.plan, chosen, as_json=args.json, budget_s=budget_s * 0.95)
+
+
+def options(made: "Matrix", dead_band: float) -> dict[str, Any]:
+    """What the report must know of a plan: kernels, and what each mix is for."""
+    pairs = [case for case in made.cases if case.kind == "pair"]
+    return {
+        "dead_band": dead_band,
         "corun": {
-            "kernels": list(dict.fromkeys(c.first for c in made.cases)),
+            "kernels": list(dict.fromkeys(case.first for case in pairs)),
             "cases": [case.plain() for case in made.cases],
         },
     }
-    folder = Path(args.output) if args.output else default_folder()
-    return Session(folder, made.plan, options, as_json=args.json, budget_s=budget_s * 0.95)
 
 
 def plan(args: argparse.Namespace, budget_s: float) -> "Matrix":
@@ -155,7 +142,7 @@ def plan(args: argparse.Namespace, budget_s: float) -> "Matrix":
         rounds,
         LEAST_ROUNDS,
         budget_s * PLANNED,
-        args.seed,
+        args.seed or 1,
         skips,
     )
     made.plan = replace(made.plan, notes=notes)
@@ -166,17 +153,18 @@ def _size(
     args: argparse.Namespace, resources: "Resources", probe: "Probe"
 ) -> tuple[int, tuple[str, ...]]:
     """Arena of kernels that keep their memory, and what must be said about it."""
-    from bench.sizes import bandwidth_size, last_level
+    from bench.sizes import bandwidth_size, last_level, power_of_two
     from bench.units import format_size, parse_size
 
     if args.size:
         return parse_size(args.size), ()
     llc = last_level(resources.topology, resources.allowed, probe)
     size = bandwidth_size(llc, resources.page_bytes, probe)
-    if size <= MOST_SIZE:
+    most = min(MOST_SIZE, max(LEAST_SIZE, power_of_two(THREAD_SIZE * (resources.threads // 2))))
+    if size <= most:
         return size, ()
-    return MOST_SIZE, (
-        f"arenas of {format_size(MOST_SIZE)} are partly held by last-level caches of"
+    return most, (
+        f"arenas of {format_size(most)} are partly held by last-level caches of"
         f" {format_size(llc.bytes)}; --size {format_size(size)} is beyond them",
     )
 
@@ -189,6 +177,7 @@ def _subjects(
     from bench.corunplan import Subject
     from bench.mix import Actor
     from bench.registry import BASE, BEST, param_value
+    from bench.spinners import KERNEL as SPIN
     from bench.sweepfile import kernel_choices
 
     registry = planner.registry
@@ -196,7 +185,7 @@ def _subjects(
     words = list(KERNELS)
     skips = []
     if args.kernels == "all":
-        words = [name for name in known if name not in ("spin", "sleep")]
+        words = [name for name in known if name not in (SPIN, "sleep")]
     elif args.kernels:
         words = [args.kernels]
     else:
@@ -206,6 +195,8 @@ def _subjects(
     found: dict[str, Subject] = {}
     for choice in kernel_choices(words, registry):
         kernel = known[choice.name]
+        if choice.name == SPIN:
+            raise UsageError("spin stands beside every kernel in any case", "leave it out")
         for variant in choice.variant:
             params = tuple(
                 (key, param_value(kernel, key, values[0])) for key, values in choice.params.items()

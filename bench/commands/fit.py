@@ -25,7 +25,7 @@ TITLES = {
     "loaded latency": "latency, ns against GB/s of other traffic",
     "tlb": "latency of one line a page, ns against bytes",
     "caches": "latency, ns against bytes",
-    "shootdown": "time of a release, ns against threads",
+    "shootdown": "time of a release, ns against CPUs of the address space",
 }
 
 

@@ -11,10 +11,11 @@ from bench.errors import PagestormError
 if TYPE_CHECKING:
     from bench.native import Kernel, Param
 
-SUMMARY = "kernels, page policies and presets, and what of them this host can do"
+SUMMARY = "kernels, page policies, presets and scenarios, and what of them this host can do"
 EPILOG = """  {prog} list                what there is, one line each
   {prog} list kernels scan   parameters, variants and byte counts of one kernel
   {prog} list policies       page policies and why one is not available
+  {prog} list scenarios      workloads for remedy, and what runs in them here
   {prog} list --json         everything, for a program"""
 
 CONVENTIONS = (
@@ -23,15 +24,15 @@ CONVENTIONS = (
     " the caches that they take at least, and at most."
 )
 
-TOPICS = ("kernels", "policies", "presets")
+TOPICS = ("kernels", "policies", "presets", "scenarios")
 # Large enough for any kernel's smallest layout, small enough to be run while listing.
 SAMPLE_BYTES = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("topic", nargs="?", choices=TOPICS, help="default: all three")
-    parser.add_argument("name", nargs="?", help="one kernel, policy or preset, in full")
+    parser.add_argument("topic", nargs="?", choices=TOPICS, help="default: all four")
+    parser.add_argument("name", nargs="?", help="one of them, in full")
     parser.add_argument("--json", action="store_true", help="JSON on stdout")
 
 
@@ -261,5 +262,46 @@ def print_presets(rows: list[dict[str, Any]], in_full: bool) -> None:
             print(_wrapped(f"{row['blocks']} comparisons in {row['rounds']} rounds", 32))
 
 
-ROWS = {"kernels": kernel_rows, "policies": policy_rows, "presets": preset_rows}
-PRINT = {"kernels": print_kernels, "policies": print_policies, "presets": print_presets}
+# ---- scenarios ----------------------------------------------------------------------------------
+
+
+def scenario_rows(name: str | None) -> list[dict[str, Any]]:
+    """Scenarios, with their actors as they come out on this host."""
+    from bench import native, scenariofile
+    from bench.mix import actor_name
+    from bench.probe import known_probe
+    from bench.resources import read_resources
+
+    found = []
+    for each in scenariofile.scenario_names() if name is None else [name]:
+        read = scenariofile.load(each, native)
+        made = scenariofile.resolve(read, each, native, read_resources(), known_probe())
+        actors = [
+            {"name": called, "actor": actor_name(actor), "critical": called == made.critical}
+            for called, actor in zip(made.names, made.mix.actors, strict=True)
+        ]
+        found.append({"name": made.name, "summary": made.summary, "actors": actors})
+    return found
+
+
+def print_scenarios(rows: list[dict[str, Any]], in_full: bool) -> None:
+    """Name and summary; of one also its actors."""
+    for row in rows:
+        print(f"  {row['name']:<16} {row['summary']}")
+        for actor in row["actors"] if in_full else ():
+            told = " (critical)" if actor["critical"] else ""
+            print(f"    {actor['name'] + told:<20} {actor['actor']}")
+
+
+ROWS = {
+    "kernels": kernel_rows,
+    "policies": policy_rows,
+    "presets": preset_rows,
+    "scenarios": scenario_rows,
+}
+PRINT = {
+    "kernels": print_kernels,
+    "policies": print_policies,
+    "presets": print_presets,
+    "scenarios": print_scenarios,
+}

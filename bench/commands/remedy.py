@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--window", metavar="TIME", help="length of one sample's window")
     parser.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
     parser.add_argument("--dead-band", metavar="SHARE", help="smallest effect that matters (2%%)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and of order")
+    parser.add_argument("--seed", type=int, metavar="N", help="of data and of order")
     parser.add_argument(
         "--accept-unknown",
         action="store_true",
@@ -51,22 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser)
 
 
-# What a resumed run may be told; all else is in its plan.
-_WITH_RESUME = {"command", "run", "resume", "json", "seed"}
-
-
 def run(args: argparse.Namespace) -> int:
     """Measure every actor alone, then the mix under its remedies."""
     from bench.commands import _remedy
     from bench.commands._remedy_request import Request
+    from bench.commands._session import check_resume
 
     if args.resume:
-        other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
-        if other:
-            raise UsageError(
-                f"{', '.join(other)}: a resumed run keeps to its plan",
-                "leave it out, or start a new run",
-            )
+        check_resume(args)
         return _remedy.go_on(Path(args.resume), args.json)
     if args.samples is not None and args.samples < 6:
         raise UsageError(f"{args.samples} samples give no interval", "--samples 6, or more")

@@ -89,31 +89,13 @@ def run(args: argparse.Namespace) -> int:
     if args.topology and not args.dry_run:
         raise UsageError("--topology plans for another host", "add --dry-run")
     session = _new_session(args)
-    if args.dry_run:
-        from bench.commands import _planview
-
-        _planview.show(session.plan, sys.stdout, args.json)
-        return 0
-    return session.run()
-
-
-# What a resumed run may be told; all else is in its plan.
-_WITH_RESUME = {"command", "run", "resume", "json", "budget", "reserve_hugepages"}
+    return session.preview() if args.dry_run else session.run()
 
 
 def _resumed(args: argparse.Namespace) -> "Session":
-    from bench.commands._session import open_session
-    from bench.units import parse_duration
+    from bench.commands._session import resumed
 
-    other = [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]
-    if other:
-        flags = ", ".join("--" + key.replace("_", "-") for key in other)
-        raise UsageError(
-            f"{flags}: a resumed run keeps to its plan", "leave it out, or start a new run"
-        )
-    session = open_session(
-        args.resume, args.json, parse_duration(args.budget) if args.budget else None
-    )
+    session = resumed(args, "run", ("budget", "reserve_hugepages"))
     if args.reserve_hugepages or session.options.get("reserve_hugepages"):
         session.reserve = _shortfall(session.plan)
     if session.reserve and not args.reserve_hugepages:
@@ -169,8 +151,6 @@ def _new_session(args: argparse.Namespace) -> "Session":
         "dead_band": config.dead_band,
         "accept_unknown": args.accept_unknown,
         "reserve_hugepages": args.reserve_hugepages,
-        **page_rule(plan, probe),
-        **kernel_facts(plan),
     }
     return Session(
         Path(args.output) if args.output else default_folder(),
@@ -204,40 +184,6 @@ def _allowance(config: "Config", plan: "Plan") -> float | None:
     if config.budget is None or plan.estimate_s <= config.budget:
         return config.budget
     return max(config.budget, config.stretch or 0.0)
-
-
-def page_rule(plan: "Plan", probe: "Probe") -> dict[str, Any]:
-    """What tables and verdicts of page policies depend on: see ``analysis.report.build``."""
-    from bench import native
-    from bench.sizes import telling
-
-    actors = [actor for b in plan.blocks for e in b.entries for actor in e.mix.actors]
-    pages = {n: native.policies()[n].page_bytes for n in sorted({a.policy for a in actors})}
-    return {
-        "least_bytes": {name: telling(size, probe) for name, size in pages.items()},
-        "divided": sorted({a.kernel for a in actors if native.kernel(a.kernel).divided}),
-        "page_order": [name for name in native.policies() if name in pages],
-    }
-
-
-def kernel_facts(plan: "Plan") -> dict[str, Any]:
-    """What a report says of kernels and no name holds: defaults of the parameters that vary."""
-    from bench import native
-
-    actors = [actor for b in plan.blocks for e in b.entries for actor in e.mix.actors]
-    varied: dict[str, set[str]] = {}
-    for actor in actors:
-        varied.setdefault(actor.kernel, set()).update(key for key, _ in actor.params)
-    kernels = {actor.kernel: native.kernel(actor.kernel) for actor in actors}
-    return {
-        "ops": {name: kernel.op for name, kernel in sorted(kernels.items()) if kernel.op},
-        "churn": sorted(name for name, kernel in kernels.items() if kernel.memory == "churn"),
-        "defaults": {
-            name: {key: native.kernel(name).param(key).default for key in sorted(keys)}
-            for name, keys in sorted(varied.items())
-            if keys
-        },
-    }
 
 
 def _shortfall(plan: "Plan") -> dict[int, int]:

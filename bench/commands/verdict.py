@@ -32,7 +32,8 @@ def plan_kind(folder: Path) -> str:
     if not (folder / PLAN).exists():
         return ""
     plan, options = read_plan(folder)
-    return next((kind for kind in ("remedy", "corun", "attribute") if kind in options), plan.preset)
+    kinds = ("remedy", "corun", "attribute", "try")
+    return next((kind for kind in kinds if kind in options), plan.preset)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,9 +53,19 @@ def run(args: argparse.Namespace) -> int:
 
         _remedy.show(folder, options, sys.stdout, args.json)
         return 0
+    if kind == "try":
+        from bench.commands import _try
+
+        _try.show(folder, options, args.json)
+        return 0
     if kind in ("corun", "attribute"):
         importlib.import_module(f"bench.commands.{kind}").show(folder, options, args.json)
         return 0
+    if kind == "aa":
+        from bench.commands import aa
+        from bench.planfile import read_plan
+
+        return aa.show(folder, read_plan(folder)[1] | options, args.json)
     if args.json:
         dump_json(report_data(folder, options), sys.stdout)
     else:

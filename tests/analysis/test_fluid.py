@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.fluid import Alone, at_threads, pass_rates, saturation
+from analysis.fluid import Alone, at_threads, pass_rates, saturated_traffic, saturation
 from bench.mix import Actor, Mix, Op, Pool, parse_script
 
 
@@ -92,3 +92,16 @@ def test_a_script_of_tokens_alone_ends():
         (actor(), Actor("k", "s", "base", 1, 0, script=(Op("take", 1, "m"),))), (Pool("m", 1),)
     )
     assert rates(mix, [Alone(0.01)] * 2)[1] == 0
+
+
+def test_threads_held_back_by_locks_do_not_pass_for_a_full_interface():
+    """Two threads that move no more than one fill the interface only if they move much."""
+    assert saturated_traffic(2.0, 2.1, 2, capacity=20.0) == 20.0
+    assert saturated_traffic(15.0, 18.0, 2, capacity=20.0) == 18.0
+    assert saturated_traffic(2.0, 4.0, 2, capacity=20.0) == 20.0
+
+
+def test_more_threads_do_not_pass_what_they_were_seen_to_do():
+    held = Alone(0.01, 2.0, 20.0, most=2.5)
+    assert at_threads(held, 4, 2).pass_s == pytest.approx(0.01)
+    assert at_threads(held, 4, 1).pass_s == pytest.approx(0.01 * 2.5 / 2.0)

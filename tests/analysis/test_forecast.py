@@ -96,5 +96,20 @@ def test_where_one_thread_was_not_measured_the_mean_of_its_threads_stands_for_it
     rows = [row("own", 12.0), row("streamer", 20.0)]
     measured = Measured(["own"] * 2, ["one"] * 2, ["all"] * 2, {}, "streamer", 8)
     cpus = (tuple(range(4)), tuple(range(4, 8)))
-    (first, _) = Forecast(case, rows, measured, cpus, [True, True]).alone
+    found = Forecast(case, rows, measured, cpus, [True, True])
+    (first, _) = found.alone
     assert (first.b1, first.bs) == (3.0, 20.0)
+    assert not any("fewer threads may do more" in line for line in found.before())
+
+
+def test_who_moves_more_than_the_interface_gives_is_served_by_caches_and_shares_nothing():
+    found, _ = forecast(40.0, 20.0)
+    found = Forecast(
+        found.scenario,
+        [row("one", 40.0), row("all", 80.0), row("streamer", 20.0)],
+        found.measured,
+        found.cpus,
+        found.teams,
+    )
+    assert not any(alone.has_memory for alone in found.alone)
+    assert "cannot raise the total" in found.before()[-1]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from analysis import models
+from analysis.models.pressure import factors, left_out
 from analysis.models.queueing import (
     idle_time,
     machine_repairman,
@@ -152,3 +153,51 @@ def test_bad_groups_are_named():
         Group(1, math.nan, 10.0)
     with pytest.raises(ValueError, match="no group"):
         shares([Group(0, 1.0, 2.0)])
+
+
+def losses_of(sensitivity, pressure):
+    return np.outer(sensitivity, pressure)
+
+
+def test_pressure_gives_back_what_is_a_product():
+    losses = losses_of([0.2, 1.0, 1.8], [0.5, 0.1, 0.9])
+    found = np.outer(*factors(losses))
+    assert found == pytest.approx(losses, abs=0.01)
+    off_diagonal = ~np.eye(3, dtype=bool)
+    assert left_out(losses)[off_diagonal] == pytest.approx(losses[off_diagonal], abs=0.02)
+
+
+def test_a_pair_is_left_out_in_both_directions():
+    losses = losses_of([0.2, 1.0, 1.8, 0.4], [0.5, 0.1, 0.9, 0.3])
+    spoiled = losses.copy()
+    spoiled[0, 1], spoiled[1, 0] = 7.0, -3.0
+    assert left_out(spoiled)[0, 1] == pytest.approx(left_out(losses)[0, 1])
+    assert left_out(spoiled)[1, 0] == pytest.approx(left_out(losses)[1, 0])
+
+
+def test_what_no_other_pair_connects_is_not_foretold():
+    losses = np.full((4, 4), np.nan)
+    losses[:2, :2] = losses[2:, 2:] = 0.5
+    losses[0, 2] = losses[2, 0] = 0.5
+    found = left_out(losses)
+    assert np.isnan(found[0, 2]), "only this pair connects the two halves"
+    assert np.all(np.isnan(left_out(np.full((2, 2), 0.3))))
+
+
+def test_noise_around_no_loss_foretells_next_to_none():
+    noise = np.random.default_rng(2).normal(0, 0.02, (6, 6))
+    found = left_out(noise)
+    assert np.nanmax(np.abs(found)) < 0.05
+
+
+@pytest.mark.parametrize("threads", [4, 8, 12])
+def test_where_the_law_of_shares_holds_pressure_is_not_far_off(threads):
+    """Six kernels on one interface, from streamers to walkers; the fit sees only slowdowns."""
+    kernels = [(14, 100), (12, 95), (8, 90), (4, 100), (1, 100), (0.3, 100)]
+    gs = [Group(threads, b1, bs) for b1, bs in kernels]
+    losses = np.log([[shares([i])[0] / shares([i, j])[0] for j in gs] for i in gs])
+    found = left_out(losses)
+    off_diagonal = ~np.eye(len(gs), dtype=bool)
+    errors = np.abs(np.exp(losses - found) - 1)[off_diagonal]
+    assert np.median(errors) < 0.08
+    assert errors.max() < 0.25

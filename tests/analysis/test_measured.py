@@ -145,6 +145,31 @@ def test_time_of_a_release_makes_a_shootdown_curve():
     assert best.params["b"] == pytest.approx(200, rel=0.01)
 
 
+def released(spinners, ns, process=""):
+    beside = f"+spin/scalar/base/{spinners}t/0B" if spinners else ""
+    option = f"{{role=background{';process=' + process if process else ''}}}" if spinners else ""
+    case = f"storm[chunk=4096]/scalar/base/1t/1MiB{beside}{option}" + "@0" * bool(spinners)
+    return row(
+        case, ops=100, passes=5.0, phase_release_s=ns * 1e-9 * 500, block="b", oversubscribed=False
+    )
+
+
+def test_spinners_in_the_address_space_make_a_shootdown_curve():
+    made = [released(n, 1000 + 300 * n + k) for n in range(9) for k in range(-3, 4)]
+    made += [released(8, 500, process="own") for _ in range(7)]
+    (curve,) = measured_curves(made, "shootdown")
+    assert curve.x == tuple(range(1, 10))
+    assert curve.name == "storm[chunk=4096] beside spin 1MiB base"
+    best = fit_curve(curve).best
+    assert best.model.NAME == "shootdown_linear"
+    assert best.params["b"] == pytest.approx(300, rel=0.01)
+
+
+def test_two_cpus_give_no_cost_of_a_further_one():
+    (curve,) = measured_curves([released(n, 1000 + n) for n in (0, 1)], "shootdown")
+    assert why_unfitted(curve, fit_curve(curve)).startswith("too few CPUs (2, under 6)")
+
+
 def test_a_pipeline_makes_a_throughput_curve():
     made = [scan(n, n, pools="pool(m,1,1)", script="take(m,1).pass(1).put(m,1)") for n in (1, 2, 3)]
     (curve,) = measured_curves(made)

@@ -13,9 +13,10 @@ from test_measured import ladder, row
 from analysis import plot
 from analysis.drawing import STYLES, VERDICTS, policy_style
 from analysis.gallery import gallery
-from analysis.interference import slowdowns
+from analysis.interference import Slowdown, slowdowns
 from analysis.load import frame, load, rows, steps
 from analysis.paired import Comparison
+from analysis.plot_forecasts import Foretold, plot_forecasts
 from analysis.report import build
 from analysis.stalls import tails
 from analysis.stats import decide, not_tested
@@ -163,6 +164,29 @@ def test_interference_is_time_beside_over_time_alone(ax):
     assert not found["scan", "spin"].resolved
     plot.plot_interference(made, ax)
     assert set(texts(ax.texts)) == {"1.50", "1.00?", "3.00", "1.20"}
+
+
+def test_a_matrix_is_drawn_without_sizes_and_with_labels_that_break(ax):
+    made = [
+        Slowdown(victim, 0, "", beside, 1.5, 1.2, 1.8, 8)
+        for victim in ("chase[loads=9]", "spmv")
+        for beside in ("scan[op=copy,store=nt]", "chase[loads=9]")
+    ]
+    plot.plot_interference(made, ax)
+    assert texts(ax.get_yticklabels()) == ["chase[loads=9]", "spmv"]
+    assert texts(ax.get_xticklabels()) == ["chase\n[loads=9]", "scan\n[op=copy,\nstore=nt]"]
+
+
+@pytest.mark.parametrize(("most", "scale"), [(1.4, "linear"), (9.0, "log")])
+def test_forecasts_stand_against_measurements_and_the_worst_are_named(ax, most, scale):
+    good = [Foretold(f"pair {i}", most - i / 10, most - i / 10, 1.0, 2.0) for i in range(4)]
+    bad = [Foretold("odd one", 1.0, most), Foretold("untold", np.nan, 1.0)]
+    plot_forecasts({"law": good, "fit": bad}, ax, most_names=1)
+    assert texts(ax.texts) == ["odd one"]
+    assert (ax.get_xscale(), ax.get_xlim()) == (scale, ax.get_ylim())
+    assert texts(ax.get_legend().texts) == ["law", "fit"]
+    with pytest.raises(UsageError, match="no forecast"):
+        plot_forecasts({"fit": bad[1:]})
 
 
 def test_stalls_are_steps_longer_than_x_a_second(ax):

@@ -51,7 +51,8 @@ class Kernels(Made):
         method = Param("method", "choice", "munmap", 0, 0, ("munmap", "pool"), "", "")
         known["storm"] = replace(known["stream"], name="storm", params=(method,), memory="churn")
         spin = [
-            Param(n, "u64", d, 1, 1000000, (), "", "") for n, d in (("steps", 20), ("step_us", 50))
+            Param(n, "u64", d, 0, 1 << 40, (), "", "")
+            for n, d in (("steps", 20), ("iterations", 0))
         ]
         known["spin"] = replace(
             known["spin"], params=tuple(spin), variants=(Variant("scalar", "", True),)
@@ -139,6 +140,7 @@ def planned(remedies=None, case=None, budget_s=600.0, host=None):
         tried,
         [0.01] * len(case.mix.actors),
         1.0,
+        1e9,
         planner,
         own,
         Settings(0.2, 0.0),

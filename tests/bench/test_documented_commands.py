@@ -149,7 +149,7 @@ def folder(sample, tmp_path, monkeypatch):
 
 
 def supply(words):
-    """Files of the reader's that a command names: a sweep for ``run``, else a scenario; a matrix."""
+    """Files of the reader's that a command names: a sweep, a scenario or a matrix."""
     folder, name = ("presets", "quick") if words[0] == "run" else ("scenarios", "prover")
     for word in words:
         if word.endswith(".toml") and not Path(word).exists():

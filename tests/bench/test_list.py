@@ -8,6 +8,7 @@ from bench import native
 from bench.cli import main
 from bench.commands import list as command
 from bench.remarks import folded, policy_skip
+from bench.scenariofile import scenario_names
 from bench.sweepfile import preset_names
 
 
@@ -25,11 +26,21 @@ def test_everything_in_the_registries_is_listed(capsys):
     assert [row["name"] for row in found["kernels"]] == list(native.kernels())
     assert [row["name"] for row in found["policies"]] == list(native.policies())
     assert [row["name"] for row in found["presets"]] == preset_names()
+    assert [row["name"] for row in found["scenarios"]] == scenario_names()
     text = listed(capsys)
-    for rows in (found["kernels"], found["policies"], found["presets"]):
+    for rows in (found["kernels"], found["policies"], found["presets"], found["scenarios"]):
         for row in rows:
             assert f"  {row['name']} " in text
             assert row["summary"] in text
+
+
+def test_a_scenario_in_full_shows_its_actors_as_they_are_here(capsys):
+    (row,) = data(capsys, "scenarios", "prover")["scenarios"]
+    assert [actor["name"] for actor in row["actors"] if actor["critical"]] == ["msm"]
+    text = listed(capsys, "scenarios", "prover")
+    assert all(actor["actor"] in text for actor in row["actors"])
+    assert main(["list", "scenarios", "provr"]) == 2
+    assert "prover" in capsys.readouterr().err
 
 
 def test_a_kernel_in_full_shows_every_parameter_choice_and_variant(capsys):

@@ -134,3 +134,16 @@ def test_standard_shows_what_msm_takes_without_its_arithmetic(hosts):
         real, none = (entry.mix.actors[0] for entry in block.entries)
         assert dict(none.params) == {**dict(real.params), "arithmetic": "none"}
         assert (real.size, real.threads, real.policy) == (none.size, none.threads, none.policy)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shootdowns_are_measured_at_six_cpu_counts_where_there_are_as_many(hosts, name):
+    block = planned("shootdown", hosts[name]).blocks[0]
+    counts = {
+        sum(actor.threads for actor in entry.mix.actors)
+        for entry in block.entries
+        if all(actor.process == "" for actor in entry.mix.actors)
+    }
+    # On one CPU a spinner takes turns, is marked and makes no point of the curve.
+    assert max(counts) == max(2, hosts[name].threads)
+    assert len(counts) >= min(hosts[name].threads, 6)

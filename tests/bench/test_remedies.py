@@ -157,23 +157,28 @@ def test_pairs_combine_what_does_not_exclude_itself():
     assert found["thp+mutex"][0] == ("thp", "mutex")
 
 
+def iterations(actor):
+    params = {"steps": 20, **dict(actor.params)}
+    return params["steps"] * params["iterations"]
+
+
 def test_spinners_take_the_time_of_a_pass_and_keep_everything_else():
     mix = Mix((actor("team", threads=4, priority=3, script="pass.rest(7)"), actor()))
-    spin = spinning(mix, mix, [0.02, 0.00001], REGISTRY)
+    rate = 1e9
+    spin = spinning(mix, mix, [0.02, 0.00001], rate, REGISTRY)
     first, second = spin.actors
     assert (first.kernel, first.threads, first.priority, first.joined) == ("spin", 4, 3, True)
     assert first.script == mix.actors[0].script
-    steps = {**{"steps": 20, "step_us": 50}, **dict(first.params)}
-    assert steps["steps"] * steps["step_us"] == 20_000
-    steps = {**{"steps": 20, "step_us": 50}, **dict(second.params)}
-    assert steps["steps"] * steps["step_us"] == 10
+    assert iterations(first) == pytest.approx(0.02 * rate)
+    assert iterations(second) == pytest.approx(0.00001 * rate)
+    assert dict(first.params)["steps"] == 400, "a step is as long as those of other kernels"
 
 
 def test_spinners_with_fewer_threads_take_longer_for_the_same_pass():
     mix = Mix((actor("team", threads=4), actor()))
     capped = treated(mix, "cap:1").mix
-    params = dict(spinning(capped, mix, [0.02, 0.01], REGISTRY).actors[0].params)
-    assert params["steps"] * params.get("step_us", 50) == 80_000
+    first = spinning(capped, mix, [0.02, 0.01], 1e9, REGISTRY).actors[0]
+    assert iterations(first) == pytest.approx(4 * 0.02 * 1e9)
 
 
 def test_each_row_says_what_it_does():
