@@ -9,6 +9,7 @@ parsed only.
 
 import gzip
 import importlib.util
+import os
 import re
 import shlex
 import shutil
@@ -183,6 +184,7 @@ def no_workers(tmp_path_factory, monkeypatch):
         return Outcome(formula.respond(request, "ok", 0.0, len(calls)), 0.01, "")
 
     monkeypatch.setattr(runner, "run_worker", run)
+    monkeypatch.setattr(os, "fsync", lambda fd: None)  # nothing here need survive a power cut
     return calls
 
 
