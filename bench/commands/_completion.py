@@ -79,6 +79,12 @@ def _presets() -> Iterable[str]:
     return sweepfile.preset_names()
 
 
+def _scenarios() -> Iterable[str]:
+    from bench import scenariofile
+
+    return scenariofile.scenario_names()
+
+
 def _models() -> Iterable[str]:
     from analysis import models
 
@@ -92,7 +98,7 @@ def _peers() -> Iterable[str]:
 
 
 def _topics() -> Iterable[str]:
-    return [*_kernels(), *_policies(), *_presets()]
+    return [*_kernels(), *_policies(), *_presets(), *_scenarios()]
 
 
 WORDS: dict[str, Callable[[], Iterable[str]]] = {
@@ -102,6 +108,7 @@ WORDS: dict[str, Callable[[], Iterable[str]]] = {
     "aggressor": _kernels,
     "pages": _policies,
     "preset": _presets,
+    "scenario": _scenarios,
     "model": _models,
     "crosscheck names": _peers,
     "list name": _topics,

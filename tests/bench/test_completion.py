@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from bench import cli, native, sweepfile
+from bench import cli, native, scenariofile, sweepfile
 from bench.commands._completion import SHELLS, script
 from bench.peers import peers
 
@@ -20,7 +20,8 @@ ENDINGS = {
         for name in (peer.name, *(f"{peer.name}:{test.name}" for test in peer.tests))
         if name.startswith("s")
     },
-    ("list", "p"): {"policies", "presets"},
+    ("list", "po"): {"policies"},
+    ("aa", "--scenario", ""): set(scenariofile.scenario_names()),
     ("cor",): {"corun"},
 }
 
