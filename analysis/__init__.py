@@ -14,6 +14,9 @@ which curve describes a sweep, and what will it do beyond
     `analysis.selection` chooses, `analysis.models` lists them.
 who slows whom, and how often steps stall
     `analysis.interference`, `analysis.stalls`.
+what would a pipeline do
+    `analysis.simulate`; `analysis.ranking` for variants; `analysis.prover` holds the model against
+    published tables, `analysis.prover_predictions` goes on from there.
 bandwidth at a given latency; TLB reach; bus traffic
     `analysis.latency`, `analysis.tlb`, `analysis.traffic`: measured points and arithmetic.
 which phases of a pipeline overlap, and what that does

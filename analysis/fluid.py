@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from analysis.models.sharing import Group, shares
+from analysis.rates import Alone as Alone  # what a mix is described by here
+from analysis.rates import Load, gives_way, memory_factors
 from bench.mix import Actor, Mix, Op
 
 CYCLES = 200
@@ -23,30 +24,6 @@ MOST_EVENTS = 40_000
 STAGGER = 0.382
 """Of a script's length, by which each stream starts after the one before: in step, all phases would
 collide each time, and a lock that breaks the step would look like a remedy."""
-
-
-@dataclass(frozen=True)
-class Alone:
-    """What an actor does with the host to itself; bandwidths in one unit for all actors."""
-
-    pass_s: float
-    """Seconds of one pass by the actor's threads, rests and waits left out."""
-    b1: float = 0.0
-    """Traffic of one thread; 0: it touches no memory."""
-    bs: float = 0.0
-    """Traffic at saturation."""
-    most: float = math.inf
-    """That all its threads ever moved together, where something else than the interface (locks,
-    latency) held them back."""
-
-    def rate(self, threads: float) -> float:
-        """Traffic of so many threads with the host to themselves."""
-        return min(threads * self.b1, self.bs, max(self.b1, self.most))
-
-    @property
-    def has_memory(self) -> bool:
-        """Whether it takes part in sharing the interface."""
-        return self.b1 > 0 and self.bs > 0
 
 
 @dataclass
@@ -228,7 +205,7 @@ def _speeds(model: _Model) -> list[float]:
         default=0,
     )
     active = [
-        wants and not (actors[s.actor].courtesy == "pause" and actors[s.actor].priority < top)
+        wants and not gives_way(actors[s.actor].courtesy, actors[s.actor].priority, top)
         for s, wants in zip(model.streams, wanting, strict=True)
     ]
     crowd = Counter(
@@ -258,21 +235,17 @@ def _memory_factors(model: _Model, cpu_share: Sequence[float]) -> dict[int, floa
     key = tuple(cpu_share)
     if key not in model.known:
         sharing = [i for i, s in enumerate(model.streams) if cpu_share[i] and s.alone.has_memory]
-        groups = [
-            # The law is linear in threads, so a thread with half a CPU is half a thread.
-            Group(len(s.cpus) * cpu_share[i], s.alone.b1, s.alone.bs)
+        loads = [
+            Load(s.alone, len(s.cpus) * cpu_share[i], _alone_rate(s))
             for i, s in ((i, model.streams[i]) for i in sharing)
         ]
-        got: Sequence[float] = list(shares(groups)) if groups else []
-        model.known[key] = {
-            i: g / _alone_rate(model.streams[i]) for i, g in zip(sharing, got, strict=True)
-        }
+        model.known[key] = dict(zip(sharing, memory_factors(loads), strict=True))
     return model.known[key]
 
 
 def _alone_rate(stream: _Stream) -> float:
     """Traffic of this stream while its actor has the host to itself."""
-    return stream.alone.rate(stream.threads) * len(stream.cpus) / stream.threads
+    return stream.alone.traffic(stream.threads) * len(stream.cpus) / stream.threads
 
 
 def _next_event(model: _Model, speeds: Sequence[float], left_s: float) -> float:
@@ -327,7 +300,8 @@ def at_threads(alone: Alone, before: int, after: int) -> Alone:
     """The same pass by another number of threads: each its b1, all of them no more than alone."""
     if not alone.has_memory:
         return Alone(alone.pass_s * before / after)
-    return replace(alone, pass_s=alone.pass_s * alone.rate(before) / alone.rate(after))
+    slower = alone.traffic(before) / alone.traffic(after)
+    return replace(alone, pass_s=alone.pass_s * slower)
 
 
 def shares_a_cpu(actors: Sequence[Actor], cpus: Sequence[Sequence[int]]) -> bool:

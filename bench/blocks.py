@@ -7,6 +7,7 @@ block once, in an order shuffled anew. Ratios are formed inside a block only.
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from bench.mix import Actor, Mix, mix_name
 
@@ -24,6 +25,15 @@ class Settings:
     deadline_s: float = 30.0
     """From the opening of the window; a sample that needs longer is invalid."""
     check: bool = True
+    warm_passes: int = 0
+    """Of every measured actor, before the window opens."""
+    log_events: int = 0
+    """Operations of scripts that are noted with their times; 0: none."""
+
+    def plain(self) -> dict[str, Any]:
+        """For files: what is not used is left out, so that plans made before it was there stay."""
+        young = {"warm_passes": 0, "log_events": 0}
+        return {key: v for key, v in asdict(self).items() if v or key not in young}
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,7 @@ class Plan:
     def digest(self) -> str:
         """Identity of the plan: what is measured and how, not what it is expected to take."""
         content = [self.rounds, self.seed] + [
-            [block.id, asdict(block.settings)]
+            [block.id, block.settings.plain()]
             + [[entry.name, entry.cpus, entry.nodes] for entry in block.entries]
             for block in self.blocks
         ]

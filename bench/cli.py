@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 import bench.commands
 from bench.commands._completion import SHELLS, PrintCompletion
@@ -81,16 +82,25 @@ def make_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in command_names():
         module = importlib.import_module(f"bench.commands.{name}")
-        subparser = subparsers.add_parser(
-            name.replace("_", "-"),
-            help=module.SUMMARY,
-            description=module.SUMMARY,
-            epilog=f"examples:\n{module.EPILOG.format(prog=program_name())}\n\n{EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_arguments(subparser)
-        subparser.set_defaults(run=module.run)
+        add_command(subparsers, name.replace("_", "-"), module).set_defaults(run=module.run)
+    return parser
+
+
+def add_command(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    module: ModuleType,
+) -> argparse.ArgumentParser:
+    """Add the parser of a command's module, with its help and its flags."""
+    parser = subparsers.add_parser(
+        name,
+        help=module.SUMMARY,
+        description=module.SUMMARY,
+        epilog=f"examples:\n{module.EPILOG.format(prog=program_name())}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
     return parser
 
 

@@ -10,6 +10,7 @@ from bench.descriptors import kernel
 from bench.errors import HostError, PagestormError
 from bench.extension import module, text
 from bench.mix import Actor, Mix
+from bench.passlog import Event
 from bench.structs import Spec
 
 
@@ -36,7 +37,11 @@ class RunSettings:
     window_s: float = 0.1
     warm_s: float = 0.02
     min_passes: int = 3
+    warm_passes: int = 0
+    """Of every measured actor, before the window opens."""
     fixed_passes: int = 0
+    log_events: int = 0
+    """Operations of scripts that are noted, of all scripts together."""
     deadline_s: float = 30.0
     check: bool = True
     seed: int = 1
@@ -55,6 +60,9 @@ class RawRun:
     actors: Any
     threads: Any
     pools: Any
+    events: tuple[Event, ...]
+    """Operations of scripts, script after script, times from the opening of the window."""
+    lost_events: int
     probes: dict[str, tuple[str, str]]
     spec: Spec
     kept: Any
@@ -95,6 +103,7 @@ def run(
     c_mix.pools, c_mix.n_pools = spec.pools, len(mix.pools)
     c_mix.window_ns, c_mix.warm_ns = int(settings.window_s * 1e9), int(settings.warm_s * 1e9)
     c_mix.min_passes, c_mix.fixed_passes = settings.min_passes, settings.fixed_passes
+    c_mix.warm_passes, c_mix.log_events = settings.warm_passes, settings.log_events
     c_mix.deadline_ns = int(settings.deadline_s * 1e9)
     c_mix.keep, c_mix.check = keep, settings.check
     c_mix.probe_paths, c_mix.n_probes = ffi.cast("char const *const *", pointers), len(paths)
@@ -103,7 +112,9 @@ def run(
     actors = ffi.new("ps_actor_result[]", len(mix.actors))
     threads = ffi.new("ps_thread_result[]", n_threads)
     pools = ffi.new("ps_pool_result[]", max(1, len(mix.pools)))
+    events = ffi.new("ps_event[]", max(1, settings.log_events))
     result.actors, result.threads, result.pools = actors, threads, pools
+    result.events = events
     code = lib.ps_run(c_mix, result)
     if code:
         message = text(result.why) or os.strerror(code)
@@ -123,9 +134,19 @@ def run(
         actors=actors,
         threads=threads,
         pools=pools,
+        events=_events(result),
+        lost_events=result.lost_events,
         probes={path: (read[i], read[n + i]) for i, path in enumerate(probes)},
         spec=spec,
         kept=result.kept,
+    )
+
+
+def _events(result: Any) -> tuple[Event, ...]:
+    opened = result.open_ns
+    return tuple(
+        Event(e.actor, e.thread, e.op, e.cycle, e.start_ns - opened, e.end_ns - opened)
+        for e in (result.events[i] for i in range(result.n_events))
     )
 
 

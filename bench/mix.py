@@ -95,9 +95,11 @@ class Pool:
     tokens: int
     capacity: int = 0
     """A put waits while this many are in; 0: unbounded."""
+    fair: bool = False
+    """Takes go by priority, then in the order they came; else as at a mutex."""
 
     def __str__(self) -> str:
-        return f"pool({self.name},{self.tokens},{self.capacity})"
+        return f"pool({self.name},{self.tokens},{self.capacity}{',fair' * self.fair})"
 
 
 @dataclass(frozen=True)
@@ -291,10 +293,10 @@ def _option(key: str, text: str) -> object:
 
 
 def _parse_pool(text: str) -> Pool:
-    match = re.fullmatch(r"pool\(([a-z0-9_]+),(\d+),(\d+)\)", text)
+    match = re.fullmatch(r"pool\(([a-z0-9_]+),(\d+),(\d+)(,fair)?\)", text)
     if match is None:
-        raise UsageError(f"not a pool: {text!r}", "pool(name,tokens,capacity)")
-    return Pool(match[1], int(match[2]), int(match[3]))
+        raise UsageError(f"not a pool: {text!r}", "pool(name,tokens,capacity) or with ,fair")
+    return Pool(match[1], int(match[2]), int(match[3]), bool(match[4]))
 
 
 def _integer(text: str, where: str) -> int:

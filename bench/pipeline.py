@@ -69,6 +69,8 @@ class Pipeline:
     bandwidth: float = 0.0
     """Bytes a second of the memory interface that fixed times share; 0: what the host has."""
     summary: str = ""
+    events: tuple[tuple[str, str], ...] = ()
+    """Names in a log, and what they stand for: ``("SYNTH_END", "mv.end")``."""
 
     def __post_init__(self) -> None:
         if not self.tasks:

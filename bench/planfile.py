@@ -84,7 +84,7 @@ def _block_table(block: Block) -> dict[str, Any]:
     return {
         "id": block.id,
         "question": block.question,
-        "settings": asdict(block.settings),
+        "settings": block.settings.plain(),
         "entries": [
             {"mix": entry.name, "cpus": entry.cpus, "estimate_s": entry.estimate_s}
             # TOML has no null: an absent key is "nothing is bound".

@@ -24,7 +24,7 @@ PAIRS_SHARE = 0.12
 SOLO, PILOT, PAIRS, VERDICT, SPIN = "alone", "pilot", "pairs", "verdict", "spin"
 
 
-def alone(actor: Actor, threads: int | None = None) -> Mix:
+def alone(actor: Actor, threads: int | None = None, pin: str = "compact") -> Mix:
     """An actor with the host to itself, pass after pass."""
     return Mix(
         (
@@ -37,7 +37,7 @@ def alone(actor: Actor, threads: int | None = None) -> Mix:
                 courtesy="proceed",
                 process="each" if actor.process == "each" else "",
                 weight=1.0,
-                pin="compact",
+                pin=pin,
             ),
         )
     )
@@ -75,29 +75,12 @@ def solo(
 ) -> Solo:
     """Plan the baseline and every actor alone, most important first, as far as time goes."""
     made = Solo(Plan("remedy", (), 0, seed))
-    cpus = made.cpus = planner.resources.threads
     mixes = [scenario.mix]
-    streamer = _streamer(planner, cpus)
-    if streamer is not None:
-        made.streamer = mix_name(streamer)
-        mixes.append(streamer)
     if KERNEL in planner.registry.kernels():
         mixes.append(Mix((plain(planner.registry),)))
         made.spin = mix_name(mixes[-1])
-    # What every prediction needs goes before what refines it: the budget cuts from the end.
-    owns: list[Mix] = []
-    scaled: list[Mix] = []
-    for actor in scenario.mix.actors:
-        has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
-        own, one = alone(actor), alone(actor, 1)
-        every = alone(actor, cpus) if has_memory else own
-        made.own.append(mix_name(own))
-        made.one.append(mix_name(one))
-        made.all.append(mix_name(every))
-        owns.append(own)
-        scaled += [one, every]
-    needed = {mix_name(mix) for mix in (*mixes, *owns)}
-    mixes += [*owns, *scaled]
+    mixes += each_alone(made, scenario.mix.actors, planner)
+    needed = {mix_name(scenario.mix), made.spin, made.streamer, *made.own} - {""}
     for name, outcome in treated.items():
         for i, before in enumerate(scenario.mix.actors):
             after = outcome.mix.actors[i] if outcome.mix else before
@@ -114,6 +97,35 @@ def solo(
         "remedy", (block,), SOLO_ROUNDS, seed, memory_bytes=planner.memory_bytes([block])
     )
     return made
+
+
+def each_alone(
+    made: Solo, actors: Sequence[Actor], planner: MixPlanner, pinned: bool = True
+) -> list[Mix]:
+    """Mixes that tell what every actor does with the host to itself; ``made`` has their names.
+
+    ``pinned``: its threads, whatever the actor says; else as it says.
+    """
+    mixes: list[Mix] = []
+    cpus = made.cpus = planner.resources.threads
+    streamer = _streamer(planner, cpus)
+    if streamer is not None:
+        made.streamer = mix_name(streamer)
+        mixes.append(streamer)
+    # What every prediction needs goes before what refines it: a budget cuts from the end.
+    scaled: list[Mix] = []
+    for actor in actors:
+        has_memory = bool(planner.registry.kernels()[actor.kernel].arrays)
+        pin = "compact" if pinned else actor.pin
+        own, one = alone(actor, None, pin), alone(actor, 1, pin)
+        every = alone(actor, cpus, pin) if has_memory else own
+        made.own.append(mix_name(own))
+        made.one.append(mix_name(one))
+        made.all.append(mix_name(every))
+        mixes.append(own)
+        scaled += [one, every]
+    mixes += scaled
+    return mixes
 
 
 def _streamer(planner: MixPlanner, cpus: int) -> Mix | None:

@@ -19,7 +19,7 @@ from bench.errors import PagestormError
 from bench.journal import Journal, Line, State
 from bench.mix import FileRef, Mix, actor_name, mix_name
 from bench.place import oversubscribed
-from bench.schema import LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
+from bench.schema import EXTRA_FIELDS, LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
 from bench.spawn import WORKER, run_worker
 from bench.stop import Stop
 
@@ -176,7 +176,8 @@ class Runner:
             invalid = "" if error["kind"] == "skip" else f"{error['stage']}: {error['message']}"
         else:
             invalid = why_invalid(entry.mix, response)
-            line |= {key: response[key] for key in SAMPLE_FIELDS if key in response}
+            wanted = (*SAMPLE_FIELDS, *EXTRA_FIELDS)
+            line |= {key: response[key] for key in wanted if key in response}
         line["wall_s"] = round(outcome.wall_s, 6)
         if invalid:
             line["invalid"] = invalid
@@ -248,6 +249,8 @@ def make_request(entry: Entry, settings: Settings, seed: int) -> dict[str, Any]:
         "window_s": settings.window_s,
         "warm_s": settings.warm_s,
         "min_passes": settings.min_passes,
+        "warm_passes": settings.warm_passes,
+        "log_events": settings.log_events,
         "fixed_passes": 0,
         "deadline_s": settings.deadline_s,
         "check": settings.check,
@@ -261,7 +264,9 @@ def time_limit_s(entry: Entry, settings: Settings) -> float:
         actor.size * (actor.threads if actor.process == "each" else 1) for actor in entry.mix.actors
     )
     setup = SETUP_S + ESTIMATES * entry.estimate_s + TOUCH_S_PER_BYTE * touched
-    return setup + settings.warm_s + settings.deadline_s
+    # Waiting for the passes of a warm-up may take as long again.
+    deadlines = 2 if settings.warm_passes else 1
+    return setup + settings.warm_s + deadlines * settings.deadline_s
 
 
 def why_invalid(mix: Mix, response: Mapping[str, Any]) -> str:

@@ -1,12 +1,13 @@
 """Scenarios from TOML files and from the package, checked as sweeps are, for one host."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
-from bench.errors import unknown_name
+from bench.errors import UsageError, unknown_name
 from bench.mix import Actor, Mix, Pool
 from bench.registry import BASE, BEST, Registry, param_value, told
 from bench.resources import Resources
@@ -44,6 +45,17 @@ Threads = (
 )
 
 
+def check_one_kernel(kernel: KernelChoice, pages: str, info: ValidationInfo) -> None:
+    """ValueError for a choice that is more than one kernel, or pages that nobody knows."""
+    several = [name for name, values in kernel.params.items() if len(values) > 1]
+    if several or len(kernel.variant) > 1:
+        raise ValueError("an actor runs one kernel with one value of every parameter")
+    registry: Registry | None = (info.context or {}).get("registry")
+    if registry is not None and pages not in registry.policies():
+        known = list(registry.policies())
+        raise ValueError(told(unknown_name("page policy", pages, known)))
+
+
 class Member(Table):
     """One actor of a scenario."""
 
@@ -67,13 +79,7 @@ class Member(Table):
 
     @model_validator(mode="after")
     def _one_kernel(self, info: ValidationInfo) -> Self:
-        several = [name for name, values in self.kernel.params.items() if len(values) > 1]
-        if several or len(self.kernel.variant) > 1:
-            raise ValueError("an actor runs one kernel with one value of every parameter")
-        registry: Registry | None = (info.context or {}).get("registry")
-        if registry is not None and self.pages not in registry.policies():
-            known = list(registry.policies())
-            raise ValueError(told(unknown_name("page policy", self.pages, known)))
+        check_one_kernel(self.kernel, self.pages, info)
         return self
 
     @property
@@ -111,9 +117,13 @@ class ScenarioFile(Table):
 _TABLES = (ScenarioFile, Member, KernelChoice, Tokens)
 
 
-def scenario_names() -> list[str]:
-    """Names of the scenarios that come with the package: the folder is the registry."""
-    return packaged_names(SCENARIOS)
+def scenario_names(table: str = "actor") -> list[str]:
+    """Names of the scenarios that come with the package: the folder is the registry.
+
+    ``table``: those that have such tables; a pipeline has ``task``.
+    """
+    names = packaged_names(SCENARIOS)
+    return [name for name in names if table in read_named(SCENARIOS, "scenario", name)[0]]
 
 
 def load(name: str, registry: Registry | None = None) -> ScenarioFile:
@@ -124,8 +134,26 @@ def load(name: str, registry: Registry | None = None) -> ScenarioFile:
     UsageError
         With every fault of the file, one a line, each with its dotted path.
     """
-    data, source, folder = read_named(SCENARIOS, "scenario", name)
+    data, source, folder = read_scenario(name, "actor")
     return validate(data, source, registry, folder)
+
+
+def read_scenario(name: str, table: str) -> tuple[dict[str, Any], str, Path | None]:
+    """Content, source and folder of a packaged scenario or of a file that has such tables.
+
+    ``actor``: a mix for ``remedy``; ``task``: a pipeline. Each is refused where the other is asked.
+    """
+    data, source, folder = read_named(SCENARIOS, "scenario", name)
+    if table == "actor" and table not in data and "task" in data:
+        raise UsageError(
+            f"{source} describes a pipeline, not a mix of actors",
+            f"try remedies on it with: pipeline run {name} --remedy mutex",
+        )
+    if table == "task" and table not in data and "actor" in data:
+        raise UsageError(
+            f"{source} has actors and no tasks: it is no pipeline", f"try it with: remedy {name}"
+        )
+    return data, source, folder
 
 
 def validate(
@@ -177,12 +205,38 @@ def thread_counts(wanted: Sequence[int | float | str], cpus: int) -> list[int]:
 def _actor(
     member: Member, threads: int, registry: Registry, resources: Resources, probe: Probe
 ) -> Actor:
-    kernel = registry.kernels()[member.kernel.name]
-    (variant,) = member.kernel.variant
-    params = tuple(
-        (key, param_value(kernel, key, values[0])) for key, values in member.kernel.params.items()
+    bare = kernel_actor(
+        member.kernel, member.pages, threads, member.size, registry, resources, probe
     )
-    size = member.size
+    return replace(
+        bare,
+        role=member.role,
+        process=member.process,
+        priority=member.priority,
+        courtesy=member.courtesy,
+        pace=member.pace,
+        weight=member.weight,
+        joined=member.joined,
+        pin=member.pin,
+        script=member.script,
+    )
+
+
+def kernel_actor(
+    choice: KernelChoice,
+    pages: str,
+    threads: int,
+    size: int | str,
+    registry: Registry,
+    resources: Resources,
+    probe: Probe,
+) -> Actor:
+    """Actor that runs one kernel pass after pass; ``auto`` is a size beyond the caches."""
+    kernel = registry.kernels()[choice.name]
+    (variant,) = choice.variant
+    params = tuple(
+        (key, param_value(kernel, key, values[0])) for key, values in choice.params.items()
+    )
     if not kernel.arrays:
         size = 0
     elif isinstance(size, str):
@@ -191,21 +245,12 @@ def _actor(
         size = bandwidth_size(llc, resources.page_bytes, probe)
     return registry.canonical(
         Actor(
-            member.kernel.name,
+            choice.name,
             kernel.best_variant if variant == BEST else variant,
-            member.pages,
+            pages,
             threads,
             size,
             params,
-            role=member.role,
-            process=member.process,
-            priority=member.priority,
-            courtesy=member.courtesy,
-            pace=member.pace,
-            weight=member.weight,
-            joined=member.joined,
-            pin=member.pin,
-            script=member.script,
         )
     )
 

@@ -30,12 +30,14 @@ JOURNAL = "journal.ndjson"
 PYPERF = "pyperf.json"
 HOST = "host.json"
 PLAN = "plan.toml"
+CALIBRATION = "calibration.json"
 
 # ---- worker protocol: one JSON object on stdin, one on stdout -----------------------------------
 # Request:  {"schema", "mix": name of the mix, "files": {digest: path}, "place": [[cpu, ...] an
 #            actor], "nodes": [[node, ...] an actor] or null, "oversubscribed": [bool an actor],
-#            "seed", "window_s", "warm_s", "min_passes", "fixed_passes", "deadline_s", "check",
-#            "probes": bool, "spawned_s": CLOCK_MONOTONIC when the driver began to start it}
+#            "seed", "window_s", "warm_s", "min_passes", "warm_passes", "log_events",
+#            "fixed_passes", "deadline_s", "check", "probes": bool,
+#            "spawned_s": CLOCK_MONOTONIC when the driver began to start it}
 # Response: the fields below, or {"schema", "error": {"kind": "skip" | "fail", "stage", "message"}}.
 # A skip is what the host cannot give; it carries the reason and never becomes a number.
 SAMPLE_FIELDS = (
@@ -57,6 +59,9 @@ SAMPLE_FIELDS = (
 # "usage": {"user_s", "system_s", "minor_faults", "major_faults", "switches",
 # "forced_switches", "peak_bytes" where it is known}, "looks": what was seen in /proc where anybody
 # looked (``bench.looks``)}
+EXTRA_FIELDS = (
+    "log",  # {"events": text of bench.passlog, "lost": events there was no room for}; where asked
+)
 ACTOR_FIELDS = (
     "seconds",  # per pass; 0 where no progress was made
     "passes",  # behind the value

@@ -25,14 +25,17 @@ def plain(registry: Registry) -> Actor:
     return Actor(KERNEL, kernel.variants[0].name, next(iter(registry.policies())), 1, 0)
 
 
-def spinner(actor: Actor, pass_s: float, rate: float, registry: Registry) -> Actor:
+def spinner(actor: Actor, pass_s: float, registry: Registry, rate: float = 0.0) -> Actor:
     """Actor that computes in registers for ``pass_s`` a pass, and is the same in all else.
 
-    ``rate``: iterations a second.
+    ``rate``: iterations a second; 0: each process measures how many it needs.
     """
     step_s = max(STEP_US * 1e-6, pass_s / MOST_STEPS)
     steps = max(1, round(pass_s / step_s))
-    iterations = max(1, round(pass_s * rate / steps))
+    if rate:
+        step = ("iterations", max(1, round(pass_s * rate / steps)))
+    else:
+        step = ("step_us", max(1, round(pass_s * 1e6 / steps)))
     kernel = registry.kernels()[actor.kernel]
     return registry.canonical(
         replace(
@@ -41,7 +44,7 @@ def spinner(actor: Actor, pass_s: float, rate: float, registry: Registry) -> Act
             variant=registry.kernels()[KERNEL].variants[0].name,
             policy=next(iter(registry.policies())),
             size=0,
-            params=(("iterations", iterations), ("steps", steps)),
+            params=(step, ("steps", steps)),
             pace=0.0,
             # Threads of a team wait for each other at the end of a pass.
             joined=actor.joined or kernel.sharing == "team",
@@ -59,7 +62,7 @@ def spinning(
     the baseline do the same pass, and take longer for it.
     """
     actors = tuple(
-        spinner(actor, seconds * before.threads / actor.threads, rate, registry)
+        spinner(actor, seconds * before.threads / actor.threads, registry, rate)
         for actor, before, seconds in zip(treated.actors, baseline.actors, pass_s, strict=True)
     )
     return replace(treated, actors=actors)

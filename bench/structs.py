@@ -33,7 +33,8 @@ class Spec:
         pool_index = {pool.name: i for i, pool in enumerate(mix.pools)}
         labels: dict[str, int] = {}
         for i, pool in enumerate(mix.pools):
-            self.pools[i].tokens, self.pools[i].capacity = pool.tokens, pool.capacity
+            row = self.pools[i]
+            row.tokens, row.capacity, row.fair = pool.tokens, pool.capacity, pool.fair
         for i, actor in enumerate(mix.actors):
             own = list(cpus[i]) if cpus is not None else [-1] * actor.threads
             if len(own) != actor.threads:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import disturbance, native
+from bench import disturbance, native, passlog
 from bench.errors import PagestormError
 from bench.mix import Mix, mix_name, parse_mix, with_paths
 from bench.schema import SCHEMA
@@ -126,6 +126,8 @@ def measure(request: dict[str, Any], began: float) -> dict[str, Any]:
         window_s=request["window_s"],
         warm_s=request["warm_s"],
         min_passes=request["min_passes"],
+        warm_passes=request.get("warm_passes", 0),
+        log_events=request.get("log_events", 0),
         fixed_passes=request.get("fixed_passes", 0),
         deadline_s=request["deadline_s"],
         check=request.get("check", True),
@@ -138,8 +140,10 @@ def measure(request: dict[str, Any], began: float) -> dict[str, Any]:
     after = pingpong(used)
     shared = request.get("oversubscribed") or [False] * len(mix.actors)
     actors = [actor_report(raw, mix, i, shared[i]) for i in range(len(mix.actors))]
+    log = {"events": passlog.encode(raw.events), "lost": raw.lost_events}
     return {
         "schema": SCHEMA,
+        **({"log": log} if settings.log_events else {}),
         "mix": mix_name(mix),
         "window_s": raw.window_s,
         "deadline_hit": raw.deadline_hit,

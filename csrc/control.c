@@ -42,7 +42,11 @@ ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_pr
     uint64_t works = reports + (uint64_t)n_processes * mix->n_actors * sizeof(ps_report);
     uint64_t threads = works + mix->n_actors * sizeof(ps_work);
     uint64_t times = threads + n_threads * sizeof(ps_thread_result);
-    uint64_t bytes = ps_round_up(times + 2 * n_threads * sizeof(uint64_t), 4096);
+    uint64_t logged = times + 2 * n_threads * sizeof(uint64_t);
+    uint32_t n_scripts = mix->log_events ? ps_first_script(mix, mix->n_actors) : 0;
+    uint64_t room = n_scripts ? mix->log_events / n_scripts : 0;
+    uint64_t events = ps_round_up(logged + n_scripts * sizeof(uint64_t), 64);
+    uint64_t bytes = ps_round_up(events + n_scripts * room * sizeof(ps_event), 4096);
     char *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return NULL;
@@ -55,6 +59,9 @@ ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_pr
     control->threads = (ps_thread_result *)(base + threads);
     control->touch_ns = (uint64_t *)(base + times);
     control->fill_ns = control->touch_ns + n_threads;
+    control->log_room = room;
+    control->logged = (uint64_t *)(base + logged);
+    control->events = (ps_event *)(base + events);
     control->n_actors = mix->n_actors;
     control->n_pools = mix->n_pools;
     control->n_threads = n_threads;
@@ -65,6 +72,7 @@ ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_pr
     for (uint32_t i = 0; i < mix->n_pools; i++) {
         atomic_init(&control->pools[i].tokens, mix->pools[i].tokens);
         control->pools[i].capacity = mix->pools[i].capacity;
+        control->pools[i].fair = mix->pools[i].fair;
     }
     return control;
 }
@@ -168,16 +176,42 @@ static bool pool_move(ps_pool_state *pool, uint32_t n, bool put)
     }
 }
 
-static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, bool put,
-                      uint64_t *waits_since)
+/* Who comes when at a fair pool. */
+typedef struct {
+    ps_pool_state *pool;
+    uint32_t priority, number;
+} turn;
+
+static bool is_next(const turn *own)
 {
-    bool through = pool_move(pool, n, put);
+    ps_pool_state *pool = own->pool;
+    for (uint32_t p = own->priority + 1; p < PS_PRIORITIES; p++)
+        if (atomic_load(&pool->served[p]) != atomic_load(&pool->drawn[p]))
+            return false;
+    return atomic_load(&pool->served[own->priority]) == own->number;
+}
+
+/* One attempt; own: NULL where nobody has to wait for his turn. */
+static bool pool_try(ps_pool_state *pool, uint32_t n, const turn *own, bool put)
+{
+    if (!own)
+        return pool_move(pool, n, put);
+    if (!is_next(own) || !pool_move(pool, n, put))
+        return false;
+    atomic_fetch_add(&pool->served[own->priority], 1);
+    return true;
+}
+
+static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, const turn *own,
+                      bool put, uint64_t *waits_since)
+{
+    bool through = pool_try(pool, n, own, put);
     if (!through) {
         *waits_since = ps_clock_ns();
         atomic_fetch_add(&pool->waiters, 1);
         for (uint32_t spins = 0; !ps_control_ended(control); spins++) {
             uint32_t seen = atomic_load(&pool->tokens);
-            through = pool_move(pool, n, put);
+            through = pool_try(pool, n, own, put);
             if (through)
                 break;
             if (spins < SPINS) {
@@ -194,12 +228,17 @@ static bool pool_wait(ps_control *control, ps_pool_state *pool, uint32_t n, bool
     return through;
 }
 
-bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since)
+bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint32_t priority,
+                  uint64_t *waits_since)
 {
-    return pool_wait(control, pool, n, false, waits_since);
+    turn own = {.pool = pool, .priority = priority};
+    if (!pool->fair)
+        return pool_wait(control, pool, n, NULL, false, waits_since);
+    own.number = atomic_fetch_add(&pool->drawn[priority], 1);
+    return pool_wait(control, pool, n, &own, false, waits_since);
 }
 
 bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since)
 {
-    return pool_wait(control, pool, n, true, waits_since);
+    return pool_wait(control, pool, n, NULL, true, waits_since);
 }

@@ -24,7 +24,10 @@ typedef struct {
 typedef struct {
     _Alignas(64) _Atomic uint32_t tokens;
     uint32_t capacity; /* 0: unbounded */
+    bool fair;
     _Atomic uint32_t waiters;
+    /* Fair: numbers drawn, and the number that is next, of each priority. */
+    _Atomic uint32_t drawn[PS_PRIORITIES], served[PS_PRIORITIES];
     _Atomic uint64_t wait_ns, takes, puts, blocked; /* as in ps_pool_result */
 } ps_pool_state;
 
@@ -59,6 +62,7 @@ typedef struct {
     _Atomic uint64_t close_ns; /* 0: not closed */
     _Atomic uint32_t ended; /* futex word: 1 once closed or failed */
     _Atomic uint32_t unsatisfied; /* measured units that still owe passes */
+    _Atomic uint32_t cold; /* that still owe passes before the window opens */
     uint64_t window_ns;
     bool fixed;
 
@@ -73,8 +77,26 @@ typedef struct {
     ps_work *works; /* n_actors; set once filled */
     ps_thread_result *threads; /* n_threads */
     uint64_t *touch_ns, *fill_ns; /* n_threads */
+    uint64_t log_room; /* events of each script; 0: no log */
+    uint64_t *logged; /* by script; more than log_room: the rest is lost */
+    ps_event *events; /* log_room for each script */
     uint64_t bytes; /* of the mapping */
 } ps_control;
+
+/* Whether the threads of an actor run one script together. */
+static inline bool ps_joins(const ps_actor *actor)
+{
+    return actor->joined || actor->kernel->sharing == PS_TEAM;
+}
+/* Scripts of the actors before this one: the number of an actor's first script. Of all actors:
+ * scripts of the mix. */
+static inline uint32_t ps_first_script(const ps_mix *mix, uint32_t actor)
+{
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < actor; a++)
+        n += ps_joins(&mix->actors[a]) ? 1 : mix->actors[a].n_threads;
+    return n;
+}
 
 ps_control *ps_control_make(const ps_mix *mix, uint32_t n_threads, uint32_t n_processes);
 void ps_control_free(ps_control *control);
@@ -108,7 +130,8 @@ void ps_control_nap(ps_control *control, uint64_t ns);
 
 /* Take or put tokens; waits. false where the run ended first. *waits_since: when the wait began,
  * unchanged where it went through at once. Counts nothing. */
-bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since);
+bool ps_pool_take(ps_control *control, ps_pool_state *pool, uint32_t n, uint32_t priority,
+                  uint64_t *waits_since);
 bool ps_pool_put(ps_control *control, ps_pool_state *pool, uint32_t n, uint64_t *waits_since);
 
 #endif

@@ -273,12 +273,30 @@ static bool nap_until(ps_run_state *run, uint64_t until)
     return ps_control_ended(run->control);
 }
 
+/* Until every measured actor has made its passes of the warm-up. */
+static void nap_while_cold(ps_run_state *run)
+{
+    uint64_t until = ps_clock_ns() + run->mix->deadline_ns;
+    while (atomic_load(&run->control->cold) && !ps_control_ended(run->control)) {
+        if (ps_clock_ns() > until) {
+            fail(run, ETIMEDOUT, "warm",
+                 "the deadline passed before every measured actor had made its passes of the "
+                 "warm-up");
+            return;
+        }
+        ps_control_nap(run->control, PS_NAP_NS);
+        look_after(run);
+    }
+}
+
 static void conduct(ps_run_state *run, ps_result *result)
 {
     ps_control *control = run->control;
     const ps_mix *mix = run->mix;
-    if (!mix->fixed_passes)
+    if (!mix->fixed_passes) {
         nap_until(run, ps_clock_ns() + mix->warm_ns);
+        nap_while_cold(run);
+    }
     uint64_t probed = ps_clock_ns();
     if (!mix->fixed_passes) {
         read_probes(mix, 0);
@@ -344,6 +362,21 @@ static void value_of_sliced(const ps_run_state *run, uint32_t a, uint64_t window
     out->active_seconds_per_pass = step_ns * 1e-9 / (double)n / out->passes;
 }
 
+static void collect_log(const ps_run_state *run, ps_result *result)
+{
+    const ps_control *control = run->control;
+    uint32_t n_scripts = ps_first_script(run->mix, run->mix->n_actors);
+    result->n_events = result->lost_events = 0;
+    for (uint32_t s = 0; control->log_room && s < n_scripts; s++) {
+        uint64_t n = control->logged[s], room = control->log_room;
+        result->lost_events += n > room ? n - room : 0;
+        n = n < room ? n : room;
+        memcpy(&result->events[result->n_events], &control->events[s * room],
+               n * sizeof *result->events);
+        result->n_events += n;
+    }
+}
+
 static void collect(const ps_run_state *run, ps_result *result)
 {
     const ps_mix *mix = run->mix;
@@ -351,6 +384,7 @@ static void collect(const ps_run_state *run, ps_result *result)
     uint64_t open = atomic_load(&control->open_ns), close = atomic_load(&control->close_ns);
     result->open_ns = open;
     result->window_ns = close - open;
+    collect_log(run, result);
     memcpy(result->threads, control->threads, control->n_threads * sizeof *result->threads);
     uint32_t row = 0;
     for (uint32_t a = 0; a < mix->n_actors; a++) {
@@ -374,7 +408,7 @@ static void collect(const ps_run_state *run, ps_result *result)
         }
         if (actor->kernel->memory == PS_CHURN)
             add_fault_evidence(actor, &result->threads[row], &out->after);
-        if (actor->joined || actor->kernel->sharing == PS_TEAM)
+        if (ps_joins(actor))
             value_of_joined(&control->teams[a], out);
         else
             value_of_sliced(run, a, result->window_ns, &result->threads[row], out);
@@ -438,7 +472,7 @@ static void set_up_control(const ps_run_state *run)
     uint32_t unsatisfied = 0;
     for (uint32_t a = 0; a < mix->n_actors; a++) {
         const ps_actor *actor = &mix->actors[a];
-        bool joins = actor->joined || actor->kernel->sharing == PS_TEAM;
+        bool joins = ps_joins(actor);
         run->control->teams[a].barrier.n = actor->n_threads;
         run->control->any_courtesy |= actor->courtesy != PS_PROCEED;
         if (actor->measured && !mix->fixed_passes)
@@ -446,6 +480,7 @@ static void set_up_control(const ps_run_state *run)
     }
     atomic_init(&run->control->unsatisfied,
                 mix->fixed_passes ? run->control->n_threads : unsatisfied);
+    atomic_init(&run->control->cold, mix->warm_passes ? unsatisfied : 0);
     /* Fixed work has no window to open: everything counts. */
     if (mix->fixed_passes)
         atomic_init(&run->control->open_ns, ps_clock_ns());

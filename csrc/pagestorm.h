@@ -193,6 +193,9 @@ typedef struct {
 typedef struct {
     uint32_t tokens; /* at the start */
     uint32_t capacity; /* a put waits while full; 0: unbounded */
+    /* Takes go by priority and then in the order they came; else whoever comes at the right moment
+     * wins, as with a mutex. */
+    bool fair;
 } ps_pool;
 
 typedef struct {
@@ -202,6 +205,9 @@ typedef struct {
     uint32_t n_pools;
     uint64_t window_ns;
     uint64_t warm_ns; /* run under full load before the window opens */
+    /* It does not open either before every measured actor has made so many; where that takes longer
+     * than deadline_ns the run fails. */
+    uint32_t warm_passes;
     /* Every measured actor makes so many in the window: steps of so many, or, where threads join,
      * ends of so many, of which the first may have begun before. */
     uint32_t min_passes;
@@ -214,7 +220,17 @@ typedef struct {
     char *probe_text; /* 2 x n_probes buffers of probe_cap bytes, before then after */
     uint64_t probe_cap;
     uint64_t *probe_bytes; /* 2 x n_probes lengths */
+    uint64_t log_events; /* room in ps_result.events, in equal parts for all scripts; 0: no log */
 } ps_mix;
+
+/* One operation of a script that came to its end, from the start of the scripts on: also while
+ * warming up. */
+typedef struct {
+    uint64_t start_ns, end_ns; /* absolute; of take and put the wait */
+    uint32_t actor, thread; /* where threads join: 0 */
+    uint32_t op; /* position in the script */
+    uint32_t cycle; /* how often this script had been through before */
+} ps_event;
 
 typedef struct {
     uint32_t actor, thread;
@@ -259,6 +275,9 @@ typedef struct {
     ps_actor_result *actors; /* the caller's, n_actors */
     ps_thread_result *threads; /* the caller's, one a thread, actor by actor */
     ps_pool_result *pools; /* the caller's, n_pools, or NULL */
+    ps_event *events; /* the caller's, mix->log_events, or NULL where that is 0 */
+    uint64_t n_events; /* script after script, each in the order of time */
+    uint64_t lost_events; /* that there was no room for: the last ones of their scripts */
     void *kept; /* for ps_release(); NULL unless keep */
 } ps_result;
 

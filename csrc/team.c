@@ -251,6 +251,9 @@ static bool sweep(ps_worker *worker)
 static void count_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
 {
     uint64_t open = atomic_load_explicit(&worker->control->open_ns, memory_order_acquire);
+    if (!open && worker->counting && worker->mix->actors[worker->actor].measured &&
+        worker->warmed < worker->mix->warm_passes && ++worker->warmed == worker->mix->warm_passes)
+        atomic_fetch_sub_explicit(&worker->control->cold, 1, memory_order_relaxed);
     if (start_ns >= open && ps_in_window(worker, end_ns))
         worker->result->passes++;
 }
@@ -258,9 +261,10 @@ static void count_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
 bool ps_pass_alone(ps_worker *worker)
 {
     uint64_t start = ps_clock_ns();
-    bool whole = sweep(worker);
-    if (whole && worker->opened) {
+    bool whole = worker->whole = sweep(worker);
+    if (whole)
         count_pass(worker, start, worker->last_end_ns);
+    if (whole && worker->opened) {
         if (worker->result->steps >=
             (double)worker->mix->min_passes * (double)work_of(worker)->n_steps)
             satisfy(worker);
@@ -304,6 +308,7 @@ static void log_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
 {
     ps_control *control = worker->control;
     ps_team *team = &control->teams[worker->actor];
+    count_pass(worker, start_ns, end_ns);
     if (ps_in_window(worker, end_ns)) {
         if (!team->counted)
             /* Fixed work starts with its first pass; a window with the pass that straddles it. */
@@ -311,7 +316,6 @@ static void log_pass(ps_worker *worker, uint64_t start_ns, uint64_t end_ns)
         team->counted++;
         team->counted_end_ns = end_ns;
         team->active_ns += end_ns - start_ns;
-        count_pass(worker, start_ns, end_ns);
         if (team->counted >= worker->mix->min_passes)
             satisfy(worker);
     }
@@ -322,6 +326,7 @@ bool ps_pass_lead(ps_worker *worker)
 {
     ps_control *control = worker->control;
     ps_team *team = &control->teams[worker->actor];
+    worker->whole = false;
     atomic_store_explicit(&team->ticket, 0, memory_order_relaxed);
     atomic_store_explicit(&team->broken, 0, memory_order_relaxed);
     if (ps_barrier_wait(control, &team->barrier))
@@ -331,6 +336,7 @@ bool ps_pass_lead(ps_worker *worker)
     uint64_t end = ps_clock_ns();
     if (!joined || atomic_load(&team->broken))
         return false;
+    worker->whole = true;
     log_pass(worker, start, end);
     ps_control_try_close(control, end);
     return !ps_control_ended(control);
@@ -457,9 +463,15 @@ void *ps_worker_main(void *argument)
     } else {
         code = touch_and_fill(worker);
     }
+    /* Its part of the log is touched before anything is timed. */
+    if (control->log_room && (worker->index == 0 || !ps_joins(actor))) {
+        worker->script = ps_first_script(worker->mix, worker->actor) + worker->index;
+        memset(&control->events[worker->script * control->log_room], 0,
+               control->log_room * sizeof *control->events);
+    }
     if (code || pass_syncs(control, 2) || warm_up(worker) || pass_syncs(control, 1))
         return NULL;
-    bool joins = actor->joined || actor->kernel->sharing == PS_TEAM;
+    bool joins = ps_joins(actor);
     ps_team *team = &control->teams[worker->actor];
     worker->counting = true;
     if (!joins || worker->index == 0) {

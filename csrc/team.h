@@ -21,6 +21,9 @@ typedef struct {
     uint64_t last_start_ns, last_end_ns;
     bool counting; /* not while warming up */
     bool opened, satisfied, active;
+    bool whole; /* the newest pass came to its end */
+    uint32_t warmed; /* passes made before the window opened, as far as they are asked for */
+    uint32_t script; /* number of its script in the mix */
     uint64_t faults_at_open[2], switches_at_open[2];
     uint64_t touched_at_open, phase_at_open[PS_PHASES];
 } ps_worker;

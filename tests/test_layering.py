@@ -14,11 +14,20 @@ FOR_ANALYSIS = {
     "bench.pipeline",
     "bench.schema",
     "bench.blocks",
+    "bench.passlog",
+    "bench.pipelineplain",
     "bench.errors",
     "bench.units",
 }
 # Start-up of a worker is part of every sample.
-FOR_WORKER = {"bench.disturbance", "bench.native", "bench.errors", "bench.mix", "bench.schema"}
+FOR_WORKER = {
+    "bench.disturbance",
+    "bench.native",
+    "bench.passlog",
+    "bench.errors",
+    "bench.mix",
+    "bench.schema",
+}
 
 
 def imports(path, top_level_only=False):

@@ -1,5 +1,6 @@
 """How groups of threads running different kernels share one memory interface."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,8 +29,10 @@ class Group:
     """Saturated bandwidth of the kernel alone, in the same unit."""
 
     def __post_init__(self) -> None:
-        finite("group", [self.threads, self.b1, self.bs])
-        if self.threads < 0 or self.bs <= 0 or not 0 < self.b1 <= self.bs:
+        # An array only where it fails: a simulation makes thousands of groups.
+        if not all(map(math.isfinite, (self.threads, self.b1, self.bs))):
+            finite("group", [self.threads, self.b1, self.bs])
+        if self.threads < 0 or not 0 < self.b1 <= self.bs:
             raise ValueError(f"a group needs threads >= 0 and 0 < b1 <= bs: {self}")
 
     @property

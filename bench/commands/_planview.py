@@ -1,6 +1,7 @@
 """What ``--dry-run`` prints: blocks, what is left out and why, memory and time."""
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -10,8 +11,10 @@ from bench.mix import mix_name
 from bench.units import counted, format_duration, format_size
 
 
-def show(plan: Plan, stream: TextIO, as_json: bool) -> None:
-    """Print a plan as text or as JSON data."""
+def show(
+    plan: Plan, stream: TextIO, as_json: bool, called: Mapping[str, str] | None = None
+) -> None:
+    """Print a plan as text or as JSON data; ``called``: what to print for the name of a mix."""
     if as_json:
         dump_json(data(plan), stream)
         return
@@ -22,7 +25,9 @@ def show(plan: Plan, stream: TextIO, as_json: bool) -> None:
             f" {format_duration(settings.window_s)}, {format_duration(block.estimate_s)} a round\n"
         )
         for entry in block.entries:
-            stream.write(f"  {mix_name(entry.mix)}  on {_places(entry.cpus)}\n")
+            name = mix_name(entry.mix)
+            told = (called or {}).get(name, f"{name}  on {_places(entry.cpus)}")
+            stream.write(f"  {told}\n")
     for title, skips in (("skipped", plan.skips), ("left out for time", plan.shed)):
         _show_skips(title, skips, stream)
     for note in plan.notes:

@@ -177,10 +177,11 @@ class Session:
 def check_resume(args: argparse.Namespace, also: Collection[str] = ()) -> None:
     """Refuse flags that a resumed run cannot follow; ``also``: those of the command that it can.
 
-    Flags of such commands default to None or False, so that one that was given can be told.
+    Flags of such commands default to nothing (None, False, empty), so that one that was given can
+    be told.
     """
     free = {"command", "run", "resume", "json", "dry_run", *also}
-    given = [key for key, value in vars(args).items() if value is not None and value is not False]
+    given = [k for k, v in vars(args).items() if v or (v == 0 and v is not False)]
     other = [f"--{key.replace('_', '-')}" for key in given if key not in free]
     if other:
         raise UsageError(

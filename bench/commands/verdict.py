@@ -32,7 +32,7 @@ def plan_kind(folder: Path) -> str:
     if not (folder / PLAN).exists():
         return ""
     plan, options = read_plan(folder)
-    kinds = ("remedy", "corun", "attribute", "try")
+    kinds = ("remedy", "corun", "attribute", "try", "pipeline")
     return next((kind for kind in kinds if kind in options), plan.preset)
 
 
@@ -66,6 +66,15 @@ def run(args: argparse.Namespace) -> int:
         from bench.planfile import read_plan
 
         return aa.show(folder, read_plan(folder)[1] | options, args.json)
+    if kind == "pipeline":
+        from bench.planfile import read_plan
+
+        options = read_plan(folder)[1] | options
+        command = options["pipeline"].get("command", "run")
+        importlib.import_module(f"bench.commands._pipeline_{command}").show(
+            folder, options, args.json
+        )
+        return 0
     if args.json:
         dump_json(report_data(folder, options), sys.stdout)
     else:

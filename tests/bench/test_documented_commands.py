@@ -40,12 +40,12 @@ ONLY_PARSED = {
     "observe": "a process of the reader's",
     "try": "a program of the reader's",
     "timeline": "a log of the reader's",
-    "pipeline": "has tests of its own",
     "report": "has tests of its own",
 }
 FLAGS_ONLY_PARSED = {
     "--undo": "changes the host",
     "--reserve-hugepages": "changes the host",
+    "my-line.toml": "a pipeline of the reader's",
     "--probe": "measures for seconds, and has tests of its own",
 }
 QUICK = {
