@@ -79,5 +79,5 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_can_be_reached_from_the_index():
     index = (DOCS / "README.md").read_text(encoding="utf-8")
-    linked = set(re.findall(r"\]\((\w+\.md)\)", index))
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", index))
     assert {path.name for path in DOCS.glob("*.md")} - {"README.md"} <= linked

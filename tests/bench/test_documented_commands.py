@@ -40,6 +40,7 @@ ONLY_PARSED = {
     "observe": "a process of the reader's",
     "try": "a program of the reader's",
     "timeline": "a log of the reader's",
+    "pipeline run": "needs the log of a real engine, and has tests of its own",
     "report": "has tests of its own",
 }
 FLAGS_ONLY_PARSED = {
@@ -110,7 +111,8 @@ ALL = list(
 def why_only_parsed(command):
     name = next((word for word in command.words if not word.startswith("-")), "")
     flags = [why for flag, why in FLAGS_ONLY_PARSED.items() if flag in command.words]
-    return command.only_parsed or ONLY_PARSED.get(name, "") or "".join(flags[:1])
+    own = ONLY_PARSED.get(name, "") or ONLY_PARSED.get(" ".join(command.words[:2]), "")
+    return command.only_parsed or own or "".join(flags[:1])
 
 
 OURS = [command for command in ALL if command.module == "bench"]
