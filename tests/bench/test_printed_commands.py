@@ -186,5 +186,5 @@ def test_the_examples_of_every_command_are_taken():
         for line in lines:
             words = line.split(cli.program_name())
             if len(words) == 2 and words[0].strip() == "":
-                command = re.split(r"\s{3,}|\s[>|]\s|\s#", words[1].strip())[0]
+                command = re.split(r"\s{2,}|\s[>|]\s|\s#", words[1].strip())[0]
                 parser.parse_args(shlex.split(command))
