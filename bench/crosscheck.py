@@ -115,7 +115,7 @@ class _Contest:
             reading, share = self._theirs()
             ours = self._ours()
         state = worker.state(before, worker.pingpong(result.cpus), result.cpus)
-        if self.test.ours and share is not None and _policy(share) != result.pages:
+        if self.test.ours and share is not None and _kind(share) != result.pages:
             result.other_pages += 1
             return
         result.pairs.append(Pair(ours, reading.rate, ours_first, state))
@@ -266,9 +266,15 @@ def _policy(huge_share: float | None) -> str:
     """Our policy for the pages theirs got; HostError where those are unknown or mixed."""
     if huge_share is None:
         raise HostError("it ended before /proc showed which pages it got: a larger --size may do")
-    if MIXED_PAGES[0] < huge_share < MIXED_PAGES[1]:
+    if not _kind(huge_share):
         raise HostError(f"it got {huge_share:.0%} huge pages: neither small nor large")
-    return "thp" if huge_share >= MIXED_PAGES[1] else "base"
+    return _kind(huge_share)
+
+
+def _kind(huge_share: float) -> str:
+    """``base``, ``thp``, or nothing where it is neither."""
+    least, most = MIXED_PAGES
+    return "base" if huge_share <= least else "thp" if huge_share >= most else ""
 
 
 def _variant(part: Part) -> str:
