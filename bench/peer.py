@@ -102,7 +102,8 @@ class Peer:
     """How its threads and ours come to run on the same CPUs."""
     notes: tuple[str, ...] = ()
     joins: bool = False
-    """Whether its threads meet after each pass, as ours then do; else each goes on by itself."""
+    """Whether its clock waits for the slowest thread: ours then meet after each pass. Else each
+    thread goes on by itself, on both sides."""
     environment: Callable[[Job], Mapping[str, str]] = _nothing
     version_flags: tuple[str, ...] = ()
     """What makes it print its version; empty: it cannot."""

@@ -54,6 +54,7 @@ PEER = Peer(
     parse=parse,
     counts="bytes loaded and stored over seconds (its MByte is 1e6); write-allocate not counted",
     placement="it pins its threads to the first CPUs of the machine; ours go to the same",
-    notes=("its clock runs until its last thread has ended",),
+    notes=("its threads meet after the last pass only, ours after each",),
+    joins=True,
     version_flags=("-v",),
 )

@@ -71,11 +71,10 @@ def test_every_round_is_one_pair_on_their_cpus_with_their_work(likwid, monkeypat
     assert {pair.state for pair in result.pairs} == {"one"}
     assert {pair.ours_first for pair in result.pairs} == {True, False}
     assert all(request["place"] == [[0]] for request in requests)
-    # Its threads do not wait for each other, so ours do not.
-    assert all(request["fixed_passes"] == 0 for request in requests)
-    assert all(request["window_s"] == settings.seconds for request in requests)
+    # Half a second at 12.8 GB/s, in passes of 128 MB.
+    assert all(request["fixed_passes"] == 50 for request in requests)
     assert all("/base/1t/" in request["mix"] for request in requests)
-    assert not any("joined" in request["mix"] for request in requests)
+    assert all("joined=True" in request["mix"] for request in requests)
     row = summary(result)
     assert row["ratio"] == pytest.approx(128e6 / 0.005 / 12.8e9) == pytest.approx(2.0)
     assert row["low"] == row["high"] == pytest.approx(2.0)
@@ -83,15 +82,16 @@ def test_every_round_is_one_pair_on_their_cpus_with_their_work(likwid, monkeypat
     json.dumps(row)
 
 
-def test_threads_that_meet_after_each_pass_are_compared_with_ours_that_do(likwid, monkeypatch):
+def test_threads_that_wait_for_nobody_are_compared_with_ours_that_do_not(likwid, monkeypatch):
     requests = []
     monkeypatch.setattr(crosscheck, "run_worker", worker_that_does(128_000_000, 0.005, requests))
-    joins = replace(peers()["likwid"], joins=True)
-    wanted = [(joins, joins.test("copy_avx"))]
-    crosscheck.compare(wanted, crosscheck.Settings(rounds=1, threads=ONE), [])
+    alone = replace(peers()["likwid"], joins=False)
+    settings = crosscheck.Settings(rounds=1, threads=ONE)
+    crosscheck.compare([(alone, alone.test("copy_avx"))], settings, [])
     (request,) = requests
-    assert request["fixed_passes"] == 20 / 0.2 * 0.5, "half a second of theirs"
-    assert "joined=True" in request["mix"]
+    assert request["fixed_passes"] == 0
+    assert request["window_s"] == settings.seconds
+    assert "joined" not in request["mix"]
 
 
 def test_unequal_work_is_an_error_and_no_ratio(likwid, monkeypatch):
