@@ -30,7 +30,7 @@ SLACK_BYTES = 65536
 """A thread: padding of its arrays and gaps between streams, on top of the bytes to match."""
 MOST_UNEQUAL = 0.01
 """Bytes of a pass may differ by this share, as each tool rounds to its own step."""
-TRIAL_PASSES, MOST_PASSES = 5, 2000
+TRIAL_PASSES, MOST_PASSES = 20, 2000
 MIXED_PAGES = (0.05, 0.9)
 """Shares of huge pages between which memory counts as neither."""
 
@@ -257,7 +257,7 @@ def _prepare(
         result.pages, result.ours = spmvpair.policy_here(), f"spmv on {result.test}"
     if trial.pass_bytes and test.ours:
         wanted = round(trial.rate * settings.seconds / trial.pass_bytes)
-        job = replace(job, passes=min(MOST_PASSES, max(TRIAL_PASSES, wanted)))
+        job = replace(job, passes=min(MOST_PASSES, max(5, wanted)))
     ours_s = (0.5 + settings.seconds) * len(test.ours)
     return _Contest(result, found, test, job, trial_s + settings.seconds + ours_s)
 

@@ -19,7 +19,7 @@ from bench.peer import Job, Peer, PeerTest, Reading, ToolError
 from bench.spawn import PACKAGE_ROOT
 
 TIMEOUT_S = 120.0
-LOOK_EVERY_S = 0.02
+LOOK_EVERY_S = 0.005
 """Between looks at a tool's memory; they end once it has touched it, before it measures."""
 _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 
