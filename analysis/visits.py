@@ -87,9 +87,9 @@ class _Round:
     """One time through a script."""
 
     actor: int
-    arrival: int = 0
+    arrival: int | None = None
     ready: int = 0
-    tokens: int = 0
+    tokens: int | None = None
     begin: int | None = None
     end: int | None = None
     puts: dict[str, int] = field(default_factory=dict)
@@ -123,7 +123,8 @@ def visits(events: Sequence[Event], layout: Layout) -> list[Visit]:
     for r in rounds:
         task = layout.tasks[r.actor]
         works = r.begin is not None
-        end = r.end if works else max(r.ready, r.tokens)
+        # Times before the window are negative: what did not happen must not stand for its opening.
+        end = r.end if works else r.ready if r.tokens is None else max(r.ready, r.tokens)
         complete = works if _works(layout, r.actor) else bool(r.puts)
         if end is None or not complete:
             continue
@@ -158,7 +159,7 @@ def _rounds(events: Sequence[Event], layout: Layout) -> list[_Round]:
             if op.pool in layout.links:
                 r.puts[op.pool] = event.end_ns
         elif op.pool in layout.links:
-            r.arrival = r.arrival or event.end_ns
+            r.arrival = event.end_ns if r.arrival is None else r.arrival
             r.ready = event.end_ns
         else:
             r.tokens = event.end_ns
@@ -176,7 +177,7 @@ def _round_length(script: Sequence[Op]) -> int:
 def _name_items(rounds: Sequence[_Round], layout: Layout) -> None:
     """Give every round its item: tasks in the order in which items reach them."""
     by_task: dict[str, list[_Round]] = defaultdict(list)
-    for r in sorted(rounds, key=lambda r: r.arrival):
+    for r in sorted(rounds, key=lambda r: r.arrival or 0):
         by_task[layout.tasks[r.actor]].append(r)
     makers = {
         op.pool: task

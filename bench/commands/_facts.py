@@ -2,13 +2,19 @@
 
 from typing import Any
 
-from bench.blocks import Plan
+from bench.blocks import CommandEntry, Plan
 from bench.mix import Actor
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
-    """Facts that no benchmark's name holds, for ``analysis.report.build`` and its like."""
-    actors = [actor for b in plan.blocks for e in b.entries for actor in e.mix.actors]
+    """Facts that no benchmark's name holds, for ``analysis.report.build`` and its like.
+
+    None of a plan whose entries are commands: what those do with memory is not known.
+    """
+    entries = [e for b in plan.blocks for e in b.entries if not isinstance(e, CommandEntry)]
+    actors = [actor for entry in entries for actor in entry.mix.actors]
+    if not actors:
+        return {}
     return {**page_rule(actors), **kernel_facts(actors)}
 
 

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let it write here instead of into files of the output directory",
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the order of runs")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the order of runs")
     parser.add_argument(
         "--reserve-hugepages",
         metavar="SIZE",
@@ -58,24 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser)
 
 
-# What a resumed run may be told; all else is in its plan.
-_WITH_RESUME = {"command", "run", "resume", "json", "seed"}
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the command as it is and under remedies."""
     from bench.commands import _try
-    from bench.commands._session import default_folder, parse_share
+    from bench.commands._session import check_resume, default_folder, parse_share
     from bench.metric import Metric
     from bench.tryrun import Command
     from bench.units import parse_duration
 
     if args.resume:
-        if other := [key for key, value in vars(args).items() if value and key not in _WITH_RESUME]:
-            raise UsageError(
-                f"{', '.join(other)}: a resumed run keeps to its plan",
-                "leave it out, or start a new run",
-            )
+        check_resume(args)
         return _try.go_on(Path(args.resume), args.json)
     rounds = ROUNDS if args.rounds is None else args.rounds
     metric = Metric.of(args.metric, args.higher_is_better)
@@ -97,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         parse_duration(args.budget or BUDGET),
         rounds,
         parse_share(args.dead_band) or 0.02,
-        args.seed,
+        args.seed or 1,
         _pages(args.reserve_hugepages),
     )
     folder = Path(args.output) if args.output else default_folder()

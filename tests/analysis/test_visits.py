@@ -284,3 +284,20 @@ class TestCalibration:
         (tmp_path / "calibration.json").write_text("{")
         with pytest.raises(PagestormError, match="cannot read"):
             calibration.read(tmp_path)
+
+
+def test_what_only_moves_tokens_before_the_window_ends_before_it():
+    mix = Mix(
+        (
+            actor("take(start,1).pass.put(on,1)"),
+            actor("take(on,1).put(end,1)"),
+            actor("take(end,1).pass.put(start,1)"),
+        ),
+        (Pool("start", 1), Pool("on", 0), Pool("end", 0)),
+    )
+    links = frozenset({"start", "on", "end"})
+    layout = Layout(mix_name(mix), ("a", "send", "job"), links, frozenset(), 1, 1)
+    times = {(0, 0): -90, (0, 1): -60, (0, 2): -59, (1, 0): -58, (1, 1): -57}
+    rows = [Event(a, 0, op, 0, (at - 1) * MS, at * MS) for (a, op), at in times.items()]
+    (send,) = [visit for visit in visits(rows, layout) if visit.task == "send"]
+    assert (send.ready, send.begin, send.end) == (-58 * MS, -58 * MS, -58 * MS)

@@ -81,7 +81,7 @@ def aa_report(tmp_path, monkeypatch, capsys, pyperf_hides, **deeds):
     made.command = WORKER
     made.run()
     monkeypatch.setattr(aa, "not_significant", lambda *_: pyperf_hides)
-    return aa._report(made, as_json=False), capsys.readouterr().out
+    return aa.show(made.folder, made.options, as_json=False), capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("hidden", "code"), [(20, 0), (10, 1)])
