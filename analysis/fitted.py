@@ -253,6 +253,10 @@ class Fit:
 
         return plot_fit(self, ax)
 
+    def __repr__(self) -> str:
+        params = ", ".join(f"{name}={value:.4g}" for name, value in self.params.items())
+        return f"<Fit {self.model.NAME}: {params}; {self._quality()}>"
+
     def _repr_html_(self) -> str:
         from analysis.page.model import Cell, Text, columns, table
         from analysis.page.notebook import blocks_html

@@ -104,6 +104,9 @@ class Choice:
         measured = f"measured best {self.best_y:.5g} at {self.best_x:g}"
         return f"{self.reason}; {measured}"
 
+    def __repr__(self) -> str:
+        return f"<Choice of {len(self.fits)} fits: {self}>"
+
     def _repr_html_(self) -> str:
         from analysis.page.model import Cell, Text, columns, table
         from analysis.page.notebook import blocks_html

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 import bench.commands
+from bench.commands._completion import SHELLS, PrintCompletion
 from bench.errors import PagestormError
 
 EXIT_CODES = """exit codes: 0 done; 1 a measurement failed or a threshold was crossed; 2 usage or
@@ -68,9 +69,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program_name(),
         description="Measure what this host's memory does, and which remedy pays.",
-        epilog=EXIT_CODES,
+        epilog=f"example:\n  {program_name()} run\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,  # flags are looked for by name when a command is proposed again
+    )
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        metavar="SHELL",
+        help=f"print a completion script for the program pagestorm: {', '.join(SHELLS)}",
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in command_names():

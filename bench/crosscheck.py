@@ -1,4 +1,4 @@
-"""Our scan and chase beside other tools, in interleaved pairs: the same work, seconds apart.
+"""Our kernels beside other tools, in interleaved pairs: the same work, seconds apart.
 
 A pair is one run of ours and one of theirs, in random order, on the same CPUs, the same bytes and
 the same kind of pages, with the distance between the CPUs looked at before and after. Ratios are
@@ -8,46 +8,31 @@ ours over theirs in speed: above 1 we are faster. What the ratios mean is for th
 import contextlib
 import os
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from bench import native, othertools, worker
+from bench import native, peerrun, spmvpair, worker
 from bench.errors import HostError, PagestormError, unknown_name
-from bench.mix import Actor, Mix, Value, mix_name
+from bench.mix import Actor, Mix, mix_name
+from bench.peer import Job, Part, Peer, PeerTest, Reading, ToolError
+from bench.peerrun import Ready
+from bench.peers import peers
 from bench.spawn import run_worker
+from bench.topology import pin_order, read_topology
 from bench.units import counted
 
-CHASE = "chase"
 CHASE_BYTES = 256 << 20
-CHASE_LOADS = 1 << 20
 SLACK_BYTES = 65536
 """A thread: padding of its arrays and gaps between streams, on top of the bytes to match."""
 MOST_UNEQUAL = 0.01
 """Bytes of a pass may differ by this share, as each tool rounds to its own step."""
-
-
-@dataclass(frozen=True)
-class LikwidTest:
-    """A test of likwid-bench, and what of ours does the same work."""
-
-    name: str
-    params: tuple[tuple[str, Value], ...]
-    variant: str = "avx2"
-    """Empty: the best the CPU has."""
-
-
-# likwid's triad is a = b * c + d, its stream a = b * s + c.
-LIKWID_TESTS = (
-    LikwidTest("load_avx", (("op", "read"),), variant=""),
-    LikwidTest("copy_avx", (("op", "copy"),)),
-    LikwidTest("copy_mem_avx", (("op", "copy"), ("store", "nt"))),
-    LikwidTest("triad_avx", (("op", "vtriad"),)),
-    LikwidTest("triad_mem_avx_fma", (("op", "vtriad"), ("store", "nt"))),
-    LikwidTest("stream_avx", (("op", "triad"),)),
-    LikwidTest("stream_mem_avx_fma", (("op", "triad"), ("store", "nt"))),
-)
-NAMES = (*(test.name for test in LIKWID_TESTS), CHASE)
+TRIAL_PASSES, MOST_PASSES = 20, 2000
+MIXED_PAGES = (0.05, 0.9)
+"""Shares of huge pages between which memory counts as neither."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +43,11 @@ class Settings:
     threads: tuple[int, ...] = (1, 2)
     n_bytes: int = 256 * 10**6
     """All arrays of a streaming test together."""
-    iterations: int = 20
-    """Passes a run; our threads join after each, likwid's after the last."""
+    seconds: float = 0.5
+    """About so long each side measures, where the tool lets us choose."""
     seed: int = 1
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Paths of peers that are not on PATH, by name."""
 
 
 @dataclass(frozen=True)
@@ -78,19 +65,30 @@ class Pair:
 class Comparison:
     """All rounds of one comparison, or why there are none."""
 
-    name: str
+    peer: str
+    test: str
     threads: int
     unit: str = "byte"
+    version: str = ""
     ours: str = ""
-    """The mix of ours."""
+    """The mixes of ours."""
     cpus: tuple[int, ...] = ()
     pages: str = ""
     """Our page policy, chosen by the pages theirs got."""
     their_huge_share: float | None = None
-    our_pass_bytes: int = 0
-    their_pass_bytes: int = 0
+    pass_bytes: int = 0
     skipped: str = ""
+    way_out: str = ""
+    failed: str = ""
+    """Why it ended before the last round."""
+    other_pages: int = 0
+    """Pairs left out because theirs got other pages than in the first run."""
     pairs: list[Pair] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """``likwid:load_avx``."""
+        return f"{self.peer}:{self.test}"
 
 
 @dataclass(frozen=True)
@@ -98,156 +96,239 @@ class _Contest:
     """A comparison that can be run."""
 
     result: Comparison
-    run_ours: Callable[[], float]
-    run_theirs: Callable[[], float]
+    ready: Ready
+    test: PeerTest
+    job: Job
+    about_s: float
 
     def run_pair(self, ours_first: bool) -> None:
-        before = worker.pingpong(self.result.cpus)
-        if ours_first:
-            ours, theirs = self.run_ours(), self.run_theirs()
+        result = self.result
+        before = worker.pingpong(result.cpus)
+        if not self.test.ours:  # one program measures both
+            ours_first = True
+            reading, share = self._theirs()
+            ours = reading.ours
+        elif ours_first:
+            ours = self._ours()
+            reading, share = self._theirs()
         else:
-            theirs, ours = self.run_theirs(), self.run_ours()
-        after = worker.pingpong(self.result.cpus)
-        state = worker.state(before, after, self.result.cpus)
-        self.result.pairs.append(Pair(ours, theirs, ours_first, state))
+            reading, share = self._theirs()
+            ours = self._ours()
+        state = worker.state(before, worker.pingpong(result.cpus), result.cpus)
+        if self.test.ours and share is not None and _kind(share) != result.pages:
+            result.other_pages += 1
+            return
+        result.pairs.append(Pair(ours, reading.rate, ours_first, state))
+
+    def _theirs(self) -> tuple[Reading, float | None]:
+        return self.ready.run(self.test, self.job)
+
+    def _ours(self) -> float:
+        """Of all parts together: what they did over the time that they took."""
+        done = seconds = 0.0
+        mixes = []
+        for part in self.test.ours:
+            actor = _actor(part, self.test, self.result, self.ready.peer.joins)
+            mixes.append(mix_name(Mix((actor,))))
+            row = _run_ours(actor, self.result.cpus, self.job, self.test.unit == "load")
+            work = row["ops"] if self.test.unit == "load" else row["useful_bytes"]
+            if self.test.unit == "byte":
+                _check_equal(self.result, work, self.result.pass_bytes * part.share)
+            done, seconds = done + work, seconds + row["seconds"]
+        self.result.ours = " then ".join(mixes)
+        return float(done / seconds)
 
 
-def chosen(names: list[str]) -> tuple[str, ...]:
-    """Comparisons to make: all where none is named; UsageError for an unknown name."""
+def chosen(names: Sequence[str]) -> list[tuple[Peer, PeerTest]]:
+    """Tests named as ``PEER``, ``PEER:TEST`` or ``TEST``; all usual ones where none is named.
+
+    Raises
+    ------
+    UsageError
+        An unknown name.
+    """
+    known = peers()
+    everything = [(peer, test) for peer in known.values() for test in peer.tests]
+    usual = [(peer, test) for peer, test in everything if not test.on_request]
+    if not names:
+        return usual
+    found: list[tuple[Peer, PeerTest]] = []
     for name in names:
-        if name not in NAMES:
-            raise unknown_name("comparison", name, list(NAMES))
-    return tuple(names) or NAMES
+        tests = [(p, t) for p, t in usual if p.name == name]
+        tests = tests or [(p, t) for p, t in everything if name in (t.name, f"{p.name}:{t.name}")]
+        if not tests:
+            words = [*known, *(f"{p.name}:{t.name}" for p, t in everything)]
+            raise unknown_name("peer or test", name, [*words, *(t.name for _, t in everything)])
+        found.extend(pair for pair in tests if pair not in found)
+    return found
 
 
 def compare(
-    names: tuple[str, ...], settings: Settings, tell: Callable[[str], None] = lambda text: None
-) -> list[Comparison]:
+    wanted: Sequence[tuple[Peer, PeerTest]],
+    settings: Settings,
+    results: list[Comparison],
+    tell: Callable[[str], None] = lambda text: None,
+) -> None:
     """Make the comparisons, round by round in shuffled order; ``tell`` is given the progress.
+
+    ``results`` is filled as it goes on, so that an interrupt leaves what is known. A peer that
+    fails is left out from then on.
 
     Raises
     ------
     HostError
         Nothing could be compared: the other tools are not there.
     PagestormError
-        A run failed, or the two sides did not do the same work.
+        A run of ours failed, or the two sides did not do the same work.
     """
     order = random.Random(settings.seed)
-    results: list[Comparison] = []
     contests: list[_Contest] = []
-    with contextlib.ExitStack() as stack:
-        for threads in settings.threads:
-            for name in names:
-                if name == CHASE and threads > 1:
-                    continue
-                tell(f"preparing {name}, {counted(threads, 'thread')}")
-                result = Comparison(name, threads)
+    with tempfile.TemporaryDirectory(prefix="pagestorm-peers-") as folder:
+        found: dict[str, Ready | HostError | ToolError] = {}
+        for peer, test in wanted:
+            if peer.name not in found:
+                found[peer.name] = _find(peer, Path(folder), settings)
+            for threads in settings.threads:
+                result = Comparison(peer.name, test.name, threads, test.unit)
                 results.append(result)
-                try:
-                    if name == CHASE:
-                        contests.append(_chase(result, stack.enter_context(othertools.own_chase())))
-                    else:
-                        contests.append(_likwid(result, settings))
-                except HostError as error:
-                    result.skipped = str(error)
+                tell(f"preparing {result.name}, {counted(threads, 'thread')}")
+                with _noted(result):
+                    contests.append(_prepare(result, found[peer.name], test, settings))
         if not contests:
-            reasons = "; ".join(sorted({result.skipped for result in results}))
-            raise HostError(f"nothing to compare with: {reasons}")
+            reasons = sorted({(result.skipped, result.way_out) for result in results})
+            ways_out = "; ".join(way for _, way in reasons if way)
+            raise HostError(
+                "nothing to compare with: " + "; ".join(why for why, _ in reasons), ways_out
+            )
+        about = sum(contest.about_s for contest in contests) * settings.rounds
+        tell(
+            f"{counted(len(contests), 'comparison')}, {settings.rounds} rounds: about {about:.0f} s"
+        )
         for done in range(settings.rounds):
             tell(f"round {done + 1} of {settings.rounds}")
             for contest in order.sample(contests, len(contests)):
-                contest.run_pair(order.random() < 0.5)
-    return results
+                try:
+                    contest.run_pair(order.random() < 0.5)
+                except ToolError as error:
+                    contest.result.failed = f"in round {done + 1}: {error}"
+                    contests.remove(contest)
 
 
-def _likwid(result: Comparison, settings: Settings) -> _Contest:
-    if missing := othertools.likwid_missing():
-        raise HostError(missing)
-    test = next(test for test in LIKWID_TESTS if test.name == result.name)
-    variants = {v.name: v for v in native.kernel("scan").variants}
-    variant = test.variant or native.kernel("scan").best_variant
-    if variant not in variants or not variants[variant].available:
-        raise HostError(f"this CPU has no {variant}")
-
-    def theirs() -> othertools.Reading:
-        return othertools.run_likwid(
-            test.name, settings.n_bytes, result.threads, settings.iterations
-        )
-
+def _find(peer: Peer, folder: Path, settings: Settings) -> Ready | HostError | ToolError:
     try:
-        trial = theirs()
-    except othertools.ToolError as error:
-        raise HostError(str(error)) from None
-    result.cpus, result.their_pass_bytes = trial.cpus, trial.pass_bytes
-    _match_pages(result, trial.huge_share)
+        return peerrun.ready(peer, folder, settings.tools.get(peer.name, ""))
+    except (HostError, ToolError) as error:
+        return error
+
+
+@contextlib.contextmanager
+def _noted(result: Comparison) -> Any:  # noqa: ANN401 - a generator
+    """Turn what a peer cannot do here into a skip."""
+    try:
+        yield
+    except (HostError, ToolError) as error:
+        result.skipped, result.way_out = str(error), error.remedy
+
+
+def _prepare(
+    result: Comparison, found: Ready | HostError | ToolError, test: PeerTest, settings: Settings
+) -> _Contest:
+    if not isinstance(found, Ready):
+        raise found
+    result.version = found.version
+    if test.most_threads is not None and result.threads > test.most_threads:
+        raise HostError(f"has {counted(test.most_threads, 'thread')} at most")
+    order = pin_order(read_topology(), os.sched_getaffinity(0))
+    if result.threads > len(order):
+        raise HostError(f"{counted(len(order), 'CPU')} for {counted(result.threads, 'thread')}")
+    result.cpus = tuple(order[: result.threads])
+    n_bytes = CHASE_BYTES if test.unit == "load" else settings.n_bytes
+    job = Job(n_bytes, result.threads, result.cpus, TRIAL_PASSES, settings.seconds)
+    for part in test.ours:
+        _variant(part)
+    began = time.monotonic()
+    trial, share = found.run(test, job)
+    trial_s = time.monotonic() - began
+    result.cpus = trial.cpus or result.cpus
+    result.pass_bytes = trial.pass_bytes
+    if test.ours:
+        result.their_huge_share, result.pages = share, _policy(share)
+    else:
+        result.pages, result.ours = spmvpair.policy_here(), f"spmv on {result.test}"
+    if trial.pass_bytes and test.ours:
+        wanted = round(trial.rate * settings.seconds / trial.pass_bytes)
+        job = replace(job, passes=min(MOST_PASSES, max(5, wanted)))
+    ours_s = (0.5 + settings.seconds) * len(test.ours)
+    return _Contest(result, found, test, job, trial_s + settings.seconds + ours_s)
+
+
+def _policy(huge_share: float | None) -> str:
+    """Our policy for the pages theirs got; HostError where those are unknown or mixed."""
+    if huge_share is None:
+        raise HostError("it ended before /proc showed which pages it got: a larger --size may do")
+    if not _kind(huge_share):
+        raise HostError(f"it got {huge_share:.0%} huge pages: neither small nor large")
+    return _kind(huge_share)
+
+
+def _kind(huge_share: float) -> str:
+    """``base``, ``thp``, or nothing where it is neither."""
+    least, most = MIXED_PAGES
+    return "base" if huge_share <= least else "thp" if huge_share >= most else ""
+
+
+def _variant(part: Part) -> str:
+    kernel = native.kernel(part.kernel)
+    variant = part.variant or kernel.best_variant
+    if not any(v.name == variant and v.available for v in kernel.variants):
+        raise HostError(f"this CPU has no {variant}")
+    return variant
+
+
+def _actor(part: Part, test: PeerTest, result: Comparison, joins: bool) -> Actor:
+    size = CHASE_BYTES
+    if test.unit == "byte":
+        size = round(result.pass_bytes * part.share) + result.threads * SLACK_BYTES
     actor = Actor(
-        "scan",
-        variant,
+        part.kernel,
+        _variant(part),
         result.pages,
         result.threads,
-        trial.pass_bytes + result.threads * SLACK_BYTES,
-        test.params,
-        joined=True,
+        size,
+        part.params,
+        joined=joins and test.unit == "byte",
     )
-
-    def ours() -> float:
-        report = _run_ours(result, actor, settings.iterations)
-        result.our_pass_bytes = report["useful_bytes"]
-        if abs(result.our_pass_bytes / result.their_pass_bytes - 1) > MOST_UNEQUAL:
-            raise PagestormError(
-                f"{result.name}: a pass of ours has {result.our_pass_bytes} bytes, "
-                f"of theirs {result.their_pass_bytes}"
-            )
-        return float(report["useful_bytes"] / report["seconds"])
-
-    return _Contest(result, ours, lambda: theirs().rate)
+    return native.canonical(actor)
 
 
-def _chase(result: Comparison, own: othertools.OwnChase) -> _Contest:
-    result.unit = "load"
-    cpu = min(os.sched_getaffinity(0))
-    result.cpus = (cpu,)
-    _match_pages(result, own.run(cpu, CHASE_BYTES, 1).huge_share)
-    actor = Actor("chase", "scalar", result.pages, 1, CHASE_BYTES, (("loads", CHASE_LOADS),))
-
-    def ours() -> float:
-        report = _run_ours(result, actor, 1)
-        return float(report["ops"] / report["seconds"])
-
-    return _Contest(result, ours, lambda: own.run(cpu, CHASE_BYTES, CHASE_LOADS).rate)
+def _check_equal(result: Comparison, ours: float, theirs: float) -> None:
+    if abs(ours / theirs - 1) > MOST_UNEQUAL:
+        raise PagestormError(
+            f"{result.name}: a pass of ours has {ours:.0f} bytes, of theirs {theirs:.0f}"
+        )
 
 
-def _match_pages(result: Comparison, huge_share: float | None) -> None:
-    """Our policy for the pages theirs got; HostError where those are unknown or mixed."""
-    result.their_huge_share = huge_share
-    if huge_share is None:
-        raise HostError(f"{result.name}: /proc does not show which pages the other tool gets")
-    if 0.05 < huge_share < 0.9:
-        raise HostError(f"{result.name}: the other tool gets {huge_share:.0%} huge pages: neither")
-    result.pages = "thp" if huge_share >= 0.9 else "base"
-
-
-def _run_ours(result: Comparison, actor: Actor, passes: int) -> dict[str, Any]:
-    """The actor's report of a sample in a fresh worker, exactly ``passes`` passes."""
-    mix = Mix((actor,))
-    result.ours = mix_name(mix)
+def _run_ours(actor: Actor, cpus: tuple[int, ...], job: Job, one_pass: bool) -> dict[str, Any]:
+    """The actor's report of a sample in a fresh worker: so many passes, or so long."""
+    name = mix_name(Mix((actor,)))
+    fixed = 1 if one_pass else job.passes if actor.joined else 0
     request = {
-        "mix": result.ours,
-        "place": [list(result.cpus)],
-        "window_s": 0.0,
+        "mix": name,
+        "place": [list(cpus)],
+        "window_s": 0.0 if fixed else job.seconds,
         "warm_s": 0.0,
-        "min_passes": 1,
-        "fixed_passes": passes,
-        "deadline_s": othertools.TIMEOUT_S,
+        "min_passes": 1 if fixed else 3,
+        "fixed_passes": fixed,
+        "deadline_s": peerrun.TIMEOUT_S,
         "probes": False,
     }
-    outcome = run_worker(request, 2 * othertools.TIMEOUT_S)
+    outcome = run_worker(request, 2 * peerrun.TIMEOUT_S)
     assert outcome is not None  # only a wake_fd makes it so
     response = outcome.response
     if "error" in response:
-        raise PagestormError(f"{result.ours}: {response['error']['message']}")
+        raise PagestormError(f"{name}: {response['error']['message']}")
     report: dict[str, Any] = response["actors"][0]
     evidence = report["evidence"]["after"]
     if evidence["known"] and evidence["matching"] < 0.99 * evidence["known"]:
-        raise PagestormError(f"{result.ours}: did not get the pages of {actor.policy}")
+        raise PagestormError(f"{name}: did not get the pages of {actor.policy}")
     return report

@@ -1,6 +1,7 @@
 """Who may import whom: the arrows of docs/design.md."""
 
 import ast
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,14 @@ def test_the_engine_names_no_kernel_and_no_policy():
     for path in (ROOT / "csrc").glob("*.c"):
         text = path.read_text(encoding="utf-8")
         assert not [name for name in names if f'"{name}"' in text], path
+
+
+def test_every_package_is_installed():
+    """Packages are named one by one, and a forgotten one is missing only after an install."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    found = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for folder in ("bench", "analysis")
+        for path in (ROOT / folder).rglob("__init__.py")
+    }
+    assert set(project["tool"]["setuptools"]["packages"]) == found

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import json
 
-SUMMARY = "Check every kernel, variant and choice on tiny arrays (about two seconds)."
+SUMMARY = "check every kernel, variant and choice on tiny arrays (about two seconds)"
 EPILOG = """  {prog} selftest
   {prog} selftest scan chase"""
 

@@ -20,10 +20,40 @@ static inline bool heap_is_thp(const ps_policy *policy)
     return !policy->hugetlb && policy->page_bytes == ps_pmd_bytes();
 }
 
+#define HEAP_TUNABLES "GLIBC_TUNABLES"
+#define HEAP_TUNABLE "glibc.malloc.hugetlb="
+/* Of the user's own settings: with the name in front and ours behind they fit into a reason. */
+#define HEAP_OTHERS (PS_WHY - sizeof HEAP_TUNABLES - sizeof ":" HEAP_TUNABLE "1099511627776")
+
+/* What the user set but for malloc's pages, which are the policy's to choose; false: too long. */
+static inline bool heap_others(char out[PS_WHY])
+{
+    const char *at = getenv(HEAP_TUNABLES);
+    size_t used = 0;
+    out[0] = '\0';
+    while (at && *at) {
+        size_t length = strcspn(at, ":");
+        if (length && strncmp(at, HEAP_TUNABLE, strlen(HEAP_TUNABLE)) != 0) {
+            if (used + length + 1 > HEAP_OTHERS)
+                return false;
+            if (used)
+                out[used++] = ':';
+            memcpy(out + used, at, length);
+            used += length;
+            out[used] = '\0';
+        }
+        at += length + (at[length] == ':');
+    }
+    return true;
+}
+
 /* 0, or ENOTSUP where malloc has no setting for the policy. */
 static inline int heap_accepts(const ps_policy *policy, uint64_t smallest, char *why)
 {
     uint64_t page = ps_policy_page(policy);
+    char others[PS_WHY];
+    if (!heap_others(others))
+        return ps_refuse(why, ENOTSUP, HEAP_TUNABLES " is too long to add malloc's pages to");
 #ifdef __GLIBC__
     int major = 0, minor = 0;
     bool old = sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2 &&
@@ -53,12 +83,14 @@ static inline int heap_accepts(const ps_policy *policy, uint64_t smallest, char 
 
 static inline void heap_environment(const ps_policy *policy, char *out)
 {
+    char others[PS_WHY], own[64] = "";
+    heap_others(others);
     if (policy->hugetlb)
-        snprintf(out, PS_WHY, "GLIBC_TUNABLES=glibc.malloc.hugetlb=%llu",
-                 (unsigned long long)policy->page_bytes);
-    else
-        snprintf(out, PS_WHY, "GLIBC_TUNABLES=%s",
-                 heap_is_thp(policy) ? "glibc.malloc.hugetlb=1" : "");
+        snprintf(own, sizeof own, HEAP_TUNABLE "%llu", (unsigned long long)policy->page_bytes);
+    else if (heap_is_thp(policy))
+        snprintf(own, sizeof own, HEAP_TUNABLE "1");
+    snprintf(out, PS_WHY, HEAP_TUNABLES "=%.*s%s%s", (int)HEAP_OTHERS, others,
+             others[0] && own[0] ? ":" : "", own);
 }
 
 #endif

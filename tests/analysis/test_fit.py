@@ -221,6 +221,10 @@ def test_html_and_text_name_every_parameter():
         assert all(name in text for name in found.names)
     choice = choose([ECM, KNEE], found.x, found.y)
     assert "ecm" in choice._repr_html_()
+    for shown in (repr(found), repr(choice)):  # a line, however much data there are
+        assert len(shown) < 300
+        assert "array" not in shown
+    assert all(f"{name}=" in repr(found) for name in found.names)
     assert choice.table["delta_aicc"][0] == 0
 
 

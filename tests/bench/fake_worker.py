@@ -154,4 +154,5 @@ def actor(request, i, cpus, deed, seconds, n):
     }
 
 
-main()
+if __name__ == "__main__":
+    main()

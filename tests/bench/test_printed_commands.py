@@ -180,9 +180,11 @@ def test_another_python_on_the_path_is_not_this_one(monkeypatch, tmp_path):
 def test_the_examples_of_every_command_are_taken():
     parser = cli.make_parser()
     action = next(a for a in parser._actions if a.dest == "command")
-    for subparser in action.choices.values():
-        for line in subparser.epilog.splitlines():
+    for each in (parser, *action.choices.values()):
+        lines = each.epilog.splitlines()
+        assert any(line.strip().startswith(cli.program_name()) for line in lines), each.prog
+        for line in lines:
             words = line.split(cli.program_name())
             if len(words) == 2 and words[0].strip() == "":
-                command = re.split(r"\s{3,}|\s[>|]\s|\s#", words[1].strip())[0]
+                command = re.split(r"\s{2,}|\s[>|]\s|\s#", words[1].strip())[0]
                 parser.parse_args(shlex.split(command))

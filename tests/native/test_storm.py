@@ -278,6 +278,18 @@ def test_only_the_heap_needs_a_process_of_its_own_kind():
     assert native.environment(heap("2m")) == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=2097152"}
 
 
+def test_what_the_user_set_stays_but_for_the_pages(monkeypatch):
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0:glibc.malloc.hugetlb=2:glibc.a=b")
+    others = "glibc.malloc.check=0:glibc.a=b"
+    assert native.environment(heap("base")) == {"GLIBC_TUNABLES": others}
+    thp = f"{others}:glibc.malloc.hugetlb=1"
+    assert native.environment(heap("thp")) == {"GLIBC_TUNABLES": thp}
+    monkeypatch.setenv("GLIBC_TUNABLES", thp)
+    assert native.environment(heap("thp")) == {"GLIBC_TUNABLES": thp}, "started so: nothing to do"
+    monkeypatch.setenv("GLIBC_TUNABLES", f"glibc.x={'y' * 300}")
+    assert "too long" in native.accepts(heap("thp").actors[0])
+
+
 def test_actors_that_need_different_environments_cannot_meet():
     mix = Mix((*heap("base").actors, storm("thp"), *heap("thp").actors))
     with pytest.raises(UsageError, match="GLIBC_TUNABLES"):
