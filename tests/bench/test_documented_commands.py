@@ -30,18 +30,18 @@ PAGES = [
     *sorted(ROOT.glob("results/**/*.md")),
 ]
 SAMPLE = ROOT / "results" / "epyc-2cpu-vm"
+LOG = ROOT / "tests" / "data" / "timelines" / "prover.log.gz"
 PROGRAM = re.compile(r"^(?:\.venv/bin/)?(?:python -m (bench|pyperf)|(pagestorm))(?=\s|$)")
 MARK = re.compile(r"<!-- only parsed: (.+) -->")
 # Words that stand for something of the reader's: copies of the stored sample, and small files.
 STAND_INS = ("DIR", "OLD", "NEW", "OTHER")
+MY_RUNS = ("my-run", "my-corun", "my-remedy")
 MATRIX = "%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1.0\n2 2 1.0\n3 1 2.0\n"
 # Commands that look at something of the reader's, or change the host.
 ONLY_PARSED = {
     "observe": "a process of the reader's",
     "try": "a program of the reader's",
-    "timeline": "a log of the reader's",
     "pipeline run": "needs the log of a real engine, and has tests of its own",
-    "report": "has tests of its own",
 }
 FLAGS_ONLY_PARSED = {
     "--undo": "changes the host",
@@ -143,7 +143,7 @@ def sample(tmp_path_factory):
 @pytest.fixture
 def folder(sample, tmp_path, monkeypatch):
     """Where the reader is: a checkout with results of its own."""
-    for name in (*STAND_INS, "pagestorm-out/HOST-20261130T120000Z", "my-run"):
+    for name in (*STAND_INS, "pagestorm-out/HOST-20261130T120000Z", *MY_RUNS):
         shutil.copytree(sample, tmp_path / name)
     for name in ("bench", "results"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -157,6 +157,10 @@ def supply(words):
     for word in words:
         if word.endswith(".toml") and not Path(word).exists():
             shutil.copy(ROOT / "bench" / folder / f"{name}.toml", word)
+        if re.search(r"\.log(\.gz)?$", word) and words[0] == "timeline":
+            lines = gzip.decompress(LOG.read_bytes()).splitlines(keepends=True)[:200]
+            text = b"".join(lines)
+            Path(word).write_bytes(gzip.compress(text) if word.endswith(".gz") else text)
         if word.endswith(".mtx"):
             Path(word).write_text(MATRIX)
 
