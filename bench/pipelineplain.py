@@ -7,6 +7,9 @@ from typing import Any
 from bench.mix import Pool, actor_name, parse_mix
 from bench.pipeline import Pipeline, Task
 
+PIPELINE, ALONE = "pipeline", "alone"
+"""Ids of the blocks of its plan."""
+
 
 def to_plain(pipeline: Pipeline) -> dict[str, Any]:
     """Pipeline as data; ``from_plain`` reads it back."""

@@ -11,12 +11,10 @@ from bench.mix import Actor, Mix, mix_name
 from bench.mixplan import MixPlanner
 from bench.pipeline import Pipeline
 from bench.pipelinemix import Compiled, Compiler, log_room
-from bench.pipelineplain import to_plain
+from bench.pipelineplain import ALONE, PIPELINE, to_plain
 from bench.plan import PATIENCE
 from bench.remedyplan import Solo, alone, each_alone
 
-PIPELINE, ALONE = "pipeline", "alone"
-"""Ids of the blocks."""
 ALONE_SETTINGS = Settings(window_s=0.3, warm_s=0.05)
 LEAST_JOBS = 4
 WAKE_S = 1e-3

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from analysis import attribution, corun, remedy_report, tryreport
+from analysis import attribution, corun, proxyread, remedy_report, tryreport
 from analysis import report as plain_report
 from analysis.files import find, is_journal, journal_lines, read_json, read_toml
 from analysis.load import Results, load, rows
@@ -33,6 +33,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "corun": Kind(corun.build),
         "try": Kind(tryreport.build, of_kernels=False),
         "attribute": Kind(lambda folder, _, options: attribution.build(folder, options)),
+        "pipeline": Kind(lambda folder, _, options: proxyread.build(folder, options)),
     }
 )
 """By the name of the options that its plan has."""
@@ -51,7 +52,6 @@ class Options:
     """Names of the commands this version has: others are not proposed."""
     rule: Mapping[str, Any] = field(default_factory=dict)
     """``dead_band`` and ``accept_unknown``, in place of those the run was given."""
-    kinds: Mapping[str, Kind] = field(default_factory=lambda: KINDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def read(paths: Sequence[str | Path], options: Options) -> list[Host]:
         A damaged file.
     """
     files = list(dict.fromkeys(file for path in paths for file in find(path)))
-    read_in = [_results(file, options) for file in files]
+    read_in = [_results(file) for file in files]
     # A run without a value does not say where it ran, but its boot may.
     booted = {r.host["boot_id"]: _host_key(r) for r in read_in if r.rows and "boot_id" in r.host}
     found: dict[tuple[str, ...], list[Results]] = {}
@@ -150,9 +150,9 @@ def read(paths: Sequence[str | Path], options: Options) -> list[Host]:
 
 
 def _run(results: Results, options: Options, taken: set[str], several: bool) -> Run:
-    kind = _kind(results.plan, options)
+    kind = _kind(results.plan)
     report = (
-        options.kinds[kind].build(results.folder, options.program, options.rule)
+        KINDS[kind].build(results.folder, options.program, options.rule)
         if kind
         else _plain_report(results, options)
     )
@@ -179,17 +179,17 @@ def _plain_report(results: Results, options: Options) -> Report:
     return made
 
 
-def _kind(plan: Mapping[str, Any], options: Options) -> str:
+def _kind(plan: Mapping[str, Any]) -> str:
     given = plan.get("options", {})
-    return next((kind for kind in options.kinds if kind in given), "")
+    return next((kind for kind in KINDS if kind in given), "")
 
 
-def _results(file: Path, options: Options) -> Results:
+def _results(file: Path) -> Results:
     if not is_journal(file):
         return _values_only(file)
     plan = read_toml(file.parent / PLAN)
-    kind = _kind(plan, options)
-    if kind and not options.kinds[kind].of_kernels:
+    kind = _kind(plan)
+    if kind and not KINDS[kind].of_kernels:
         start = next((x for x in journal_lines(file) if x["kind"] == "start"), {})
         facts = read_json(file.parent / HOST)
         return Results(file.parent, plan=plan, host=facts, argv=list(start.get("argv", ())))

@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +44,13 @@ def run(args: argparse.Namespace) -> int:
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from analysis.page.build import build
-    from analysis.page.source import KINDS, Kind, Options
+    from analysis.page.source import Options
 
     rule: dict[str, Any] = {"accept_unknown": True} if args.accept_unknown else {}
     dead_band = parse_share(args.dead_band)
     if dead_band is not None:
         rule["dead_band"] = dead_band
-    kinds = {**KINDS, "pipeline": Kind(_pipeline)}
-    options = Options(program_name(), python_name(), command_names(), rule, kinds)
+    options = Options(program_name(), python_name(), command_names(), rule)
     installed = "" if version() == "not installed" else version()
     chosen = args.format or FORMATS.get(Path(args.output or "").suffix.lower(), "html")
     text = _render(build(args.results, options, args.title, installed), chosen)
@@ -67,14 +65,6 @@ def run(args: argparse.Namespace) -> int:
         ) from error
     print(args.output)
     return 0
-
-
-def _pipeline(folder: Path, program: str, rule: Mapping[str, Any]) -> object:
-    """Report of a run of a pipeline; the folder stays as it is."""
-    from bench.commands._pipeline_report import build
-    from bench.planfile import read_plan
-
-    return build(folder, {**read_plan(folder)[1], **rule}, logs=False)
 
 
 def _render(page: Any, chosen: str) -> str:  # noqa: ANN401 - Page: analysis is imported late
