@@ -25,6 +25,13 @@ WHAT_FORECASTS_ARE = (
     " spinners feel them"
 )
 
+MARKS = {"hurts": "+", "helps": "-", "neutral": "."}
+"""Of a ratio of times, by the verdict on it."""
+WHAT_MARKS_ARE = (
+    "+ slower, - faster for certain (95 %, beyond the dead band), . no difference that matters,"
+    " no sign: cannot tell"
+)
+
 SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
 
 

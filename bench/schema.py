@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bench.errors import UsageError
+
 # Version history of the journal and of the ps_* metadata. A key that may be absent is no new
 # version; anything else is, and needs an entry in UPGRADES.
 # 1  2026-11-30  first
@@ -198,13 +200,21 @@ UPGRADES: dict[int, Upgrade] = {}
 def upgrade_line(line: dict[str, Any], version: int) -> None:
     """Bring a journal line of an older version up to date; ``start`` lines say which it is."""
     for old in range(version, SCHEMA):
-        UPGRADES[old].line(line)
+        _upgrade(old).line(line)
 
 
 def upgrade_metadata(metadata: dict[str, Any]) -> None:
     """Bring the metadata of a value up to date; ``ps_schema`` says which version it is."""
     for old in range(metadata.get("ps_schema", SCHEMA), SCHEMA):
-        UPGRADES[old].metadata(metadata)
+        _upgrade(old).metadata(metadata)
+
+
+def _upgrade(version: int) -> Upgrade:
+    if version not in UPGRADES:
+        raise UsageError(
+            f"format {version} is none that this suite ever wrote", "measure again, or use a copy"
+        )
+    return UPGRADES[version]
 
 
 # ---- pyperf metadata ----------------------------------------------------------------------------

@@ -192,15 +192,19 @@ def _threads(reports: Sequence[Report], program: str) -> Answer:
             f" [{number(limit.low)}, {number(limit.high)}] by {limit.model}."
         )
     enough = sorted({b.enough for b in by_kernel.values()})
+    command = ""
     if enough[0] == max(tried):
         short = f"use {enough[0]} threads, the most tried"
+        if len(tried) == 2 and tried[1] > tried[0] + 1:
+            text += " Fewer may be enough: nothing between was tried."
+            command = f"{program} run --threads ladder"
     elif len(enough) == 1:
         short = f"{counted(enough[0], 'thread')} move all there is"
     else:
         others = [b for b in by_kernel.values() if b.enough != top.enough]
         other = max(others, key=lambda b: b.enough)
         short = f"use {top.enough} threads for {top.label}, {other.enough} for {other.label}"
-    return Answer(question, short, text, "neutral")
+    return Answer(question, short, text, "neutral", command)
 
 
 # ---- keeping phases apart ------------------------------------------------------------------------
@@ -227,10 +231,10 @@ def _apart(remedies: Sequence[RemedyReport], program: str) -> Answer:
         name, decision, of = max(helping, key=lambda found: gain(found[1])[0])
         middle, ends = gain_cells(decision)
         return Answer(question, f"{name} pays, {middle} {ends} of {of}", text, "helps")
+    rest = " of those tested" if untested else ""
     if all(decision.decided for _, decision, _ in tried):
-        rest = " of those tested" if untested else ""
         return Answer(question, f"no interlock{rest} pays", text, "neutral", command)
-    return Answer(question, "no interlock is shown to pay", text, "unclear", command)
+    return Answer(question, f"no interlock{rest} is shown to pay", text, "unclear", command)
 
 
 def _interlocks(r: RemedyResult) -> list[tuple[str, Decision, str]]:

@@ -6,9 +6,13 @@ from analysis.corun_matrix import SPIN
 from analysis.page.model import Answer
 from analysis.page.source import Host
 from analysis.paired import gain
-from analysis.proxy import ProxyReport
+from analysis.proxy import ProxyReport, SettingResult
 from analysis.tryreport import TryReport
 from analysis.wording import gain_cells, number, ratio, ratio_interval, throughput_interval
+from bench.units import counted
+
+FASTEST = 3
+"""Settings of a pipeline that an answer quotes; the tables have all."""
 
 
 def answers(host: Host) -> tuple[Answer, ...]:
@@ -25,7 +29,11 @@ def _slowed(report: CorunReport) -> Answer:
     cells = [c for c in report.cells if c.space == "shared" and c.alone.n and c.victim != SPIN]
     slow = sorted((c for c in cells if c.alone.verdict == "hurts"), key=lambda c: -c.alone.ratio)
     if not slow:
-        return Answer(question, "no kernel is shown to slow another", f"Of {len(cells)} pairs.")
+        unclear = sum(not c.alone.decided for c in cells)
+        text = f"Of {counted(len(cells), 'victim')} beside an aggressor, {unclear} cannot be told."
+        if not unclear:
+            return Answer(question, "no kernel slows another", text, "neutral")
+        return Answer(question, "no kernel is shown to slow another", text, "unclear")
     worst = slow[0]
     told = "; ".join(
         f"{c.victim} beside {c.aggressor} takes {ratio(c.alone)} times as long"
@@ -69,17 +77,33 @@ def _command(report: TryReport) -> Answer:
 
 def _pipeline(report: ProxyReport) -> Answer:
     question = f"How fast is {report.pipeline}?"
-    told = "; ".join(
-        f"{s.name}: {number(s.throughput.seconds)} s a job {throughput_interval(s.throughput)}"
-        for s in report.settings
+    first, *others = report.settings
+    known = sorted(
+        (s for s in others if s.throughput.seconds > 0), key=lambda s: s.throughput.seconds
     )
-    helping = [s for s in report.settings if s.against.verdict == "helps"]
+    text = f"{'; '.join(map(_seconds, (first, *known[:FASTEST])))}."
+    if len(others) > FASTEST:
+        text += f" These are the first and the fastest of {len(report.settings)}."
+    helping = [s for s in known if s.against.verdict == "helps"]
     if helping:
         best = max(helping, key=lambda s: gain(s.against)[0])
         short = f"{best.name} speeds {report.pipeline} up, {' '.join(gain_cells(best.against))}"
-        return Answer(question, short, f"{told}.", "helps")
-    first = report.settings[0]
+        return Answer(question, short, text, "helps")
     short = f"{report.pipeline} takes {number(first.throughput.seconds)} s a job with {first.name}"
-    if len(report.settings) > 1:
-        short += ", and no other setting is shown to be faster"
-    return Answer(question, short, f"{told}.", "unclear" if len(report.settings) > 1 else "")
+    if not others:
+        return Answer(question, short, text)
+    if all(s.against.decided for s in others):
+        return Answer(question, f"{short}, and no other setting is faster", text, "neutral")
+    open_ = [s for s in known if not s.against.decided and s.against.ratio < 1]
+    if not open_:
+        return Answer(question, f"{short}, and none is shown to be faster", text, "unclear")
+    best = open_[0]
+    short += f", and {number(best.throughput.seconds)} s with {best.name}, which is not decided"
+    if best.against.reason:
+        text += f" Not decided: {best.against.reason}."
+    return Answer(question, short, text, "unclear")
+
+
+def _seconds(setting: SettingResult) -> str:
+    found = setting.throughput
+    return f"{setting.name}: {number(found.seconds)} s a job {throughput_interval(found)}"

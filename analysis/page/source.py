@@ -157,6 +157,9 @@ def _run(results: Results, options: Options, taken: set[str], several: bool) -> 
         else _plain_report(results, options)
     )
     name = wanted = _folder_name(results)
+    if name in taken:
+        folder = results.folder.resolve()
+        name = wanted = f"{folder.parent.name}/{folder.name}"
     while name in taken:
         name = f"{wanted} {len(taken) + 1}"
     taken.add(name)

@@ -34,6 +34,8 @@ LONG_TEXT = 18
 """Characters; longer texts get room before they wrap."""
 LONG_TABLE = 24
 """Rows; longer ones scroll under their head."""
+FULL_SHADE = 2.0
+"""Where shades of a matrix end at the least: a few percent must not look like the worst."""
 
 
 class Writer:
@@ -139,7 +141,7 @@ class Writer:
     def _matrix(self, matrix: Matrix) -> Html:
         label = f"{self._prefix}t{next(self._count)}"
         known = [c.value for row in matrix.cells for c in row if not math.isnan(c.value)]
-        most = max([1.1, *known])
+        most = max([FULL_SHADE, *known])
         heads = [
             tag("th", matrix.corner, scope="col", class_="corner"),
             *(tag("th", breakable(name), scope="col") for name in matrix.columns),

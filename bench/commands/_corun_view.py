@@ -42,7 +42,7 @@ def show(report: "CorunReport", stream: TextIO) -> None:
                     for victim in victims
                 ),
             )
-    console.print("+ slower for certain (95 %, beyond the dead band), . no difference that matters")
+    console.print(wording.WHAT_MARKS_ARE, markup=False)
     shared = [c for c in report.cells if c.space == "shared" and c.victim != SPIN]
     table(
         console,
@@ -105,13 +105,10 @@ def show(report: "CorunReport", stream: TextIO) -> None:
     print_list(console, "next", report.next_commands)
 
 
-_MARKS = {"hurts": "+", "helps": "-", "neutral": "."}
-
-
 def _times(cell: "Cell | None") -> str:
     if cell is None or math.isnan(cell.alone.ratio):
         return "-"
-    return f"{cell.alone.ratio:.2f}{_MARKS.get(cell.alone.verdict, ' ')}"
+    return f"{cell.alone.ratio:.2f}{wording.MARKS.get(cell.alone.verdict, ' ')}"
 
 
 def _or_zero(value: float) -> float:

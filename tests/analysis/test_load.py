@@ -213,6 +213,13 @@ def test_each_older_version_is_brought_up_step_by_step(tmp_path, monkeypatch):
     assert {r["state"] for r in rows(tmp_path / "old.json")} == {"far", "one"}
 
 
+def test_a_format_that_never_was_is_refused(tmp_path):
+    path = tmp_path / "journal.ndjson"
+    path.write_text(json.dumps({"kind": "start", "schema": 0}) + "\n")
+    with pytest.raises(UsageError, match="format 0"):
+        rows(path)
+
+
 def test_there_is_an_upgrade_for_every_older_version():
     assert sorted(schema.UPGRADES) == list(range(1, schema.SCHEMA))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -34,10 +35,13 @@ from analysis.page.answers import answers, sentence
 from analysis.page.build import build, host_page
 from analysis.page.document import FORMAT, VERSION, as_document
 from analysis.page.markup import VOID
-from analysis.page.model import Charts, Matrix, Table
+from analysis.page.model import Charts, Matrix, MatrixCell, Table
 from analysis.page.sections import SECTIONS
-from analysis.page.source import Options
+from analysis.page.source import Options, read
+from analysis.page.writer import Writer
+from analysis.proxy import ProxyReport, SettingResult, Throughput
 from analysis.report import Report
+from analysis.stats import decide
 from bench.errors import PagestormError, UsageError
 
 TIMELINES = Path(__file__).parents[1] / "data" / "timelines"
@@ -147,6 +151,21 @@ def test_runs_of_one_host_come_together(tmp_path):
     assert any(caption.endswith("(two)") for caption in captions)
 
 
+def test_runs_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    for name in ("june/run", "july/run"):
+        scaling(tmp_path / name)
+    (host,) = read([tmp_path], Options())
+    names = [run.name for run in host.runs]
+    assert names[0] == "run"
+    assert names[1] in ("june/run", "july/run")
+
+
+def test_few_percent_are_not_shaded_like_the_worst():
+    cells = ((MatrixCell("1.10", 1.1),),)
+    text = str(Writer(level=2).blocks([Matrix("m", "", ("a",), ("b",), cells, "times")]))
+    assert "--v:0.138" in text
+
+
 def test_hosts_of_one_name_are_told_apart(tmp_path):
     for name in ("a", "b"):
         scaling(tmp_path / name)
@@ -233,6 +252,31 @@ def test_a_pipeline_has_its_settings_tasks_and_pools(every):
     assert "pw=2 speeds line up, +100%" in every.hosts[0].verdict
 
 
+def test_a_setting_that_ran_faster_is_named_though_nothing_is_decided():
+    settings = [
+        SettingResult(f"pw={n}", Throughput(2.0 / n, 1.9 / n, 2.1 / n, 8, "samples", 40))
+        for n in (1, 2, 4, 8, 16)
+    ]
+    for setting in settings[1:]:
+        object.__setattr__(setting, "against", decide(np.log([0.5, 0.5, 0.5])))
+    answer = shorts(ProxyReport("line", tuple(settings)))["How fast is line?"]
+    assert answer.short == (
+        "line takes 2.00 s a job with pw=1, and 0.125 s with pw=16, which is not decided"
+    )
+    assert answer.look == "unclear"
+    assert "Not decided: 3 pairs" in answer.text
+    assert "pw=2:" not in answer.text, "the tables have all"
+
+
+def test_nothing_slow_among_undecided_pairs_is_no_all_clear():
+    report = corun()
+    for cell in report.cells:
+        object.__setattr__(cell, "alone", decide(np.log([1.5, 1.6])))
+    answer = shorts(report)["Who slows whom?"]
+    assert answer.look == "unclear"
+    assert "cannot be told" in answer.text
+
+
 def test_the_log_beside_a_run_tells_of_overlap(tmp_path):
     path = scaling(tmp_path / "run", counts=(1, 2))
     log = gzip.decompress((TIMELINES / "prover.log.gz").read_bytes())
@@ -306,7 +350,7 @@ def test_the_number_of_threads_is_where_more_add_nothing(tmp_path):
         ([("mutex", 0.8), ("thp", 0.7)], "mutex pays, +25%"),
         ([("mutex", 1.2), ("thp", 0.7)], "no interlock of those tested pays"),
         ([("thp", 0.7)], "not tried"),
-        ([("mutex", 1.0, 0.5)], "no interlock is shown to pay"),
+        ([("mutex", 1.0, 0.5)], "no interlock of those tested is shown to pay"),
         ([("thp+mutex", 0.7)], "not tried"),
     ],
 )

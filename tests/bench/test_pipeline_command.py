@@ -111,6 +111,14 @@ def test_the_result_is_a_file_of_pyperf_with_seconds_per_job(ran):
     assert job.median() == pytest.approx(report["settings"][0]["throughput"]["seconds"])
 
 
+def test_a_notebook_shows_it_as_a_pipeline(ran):
+    from analysis import show
+
+    shown = show(ran[0])
+    assert "pipeline" in shown.parts
+    assert "seconds per job" in str(shown)
+
+
 def test_samples_keep_their_log_and_filling_is_left_out(ran):
     folder, _ = ran
     lines = [x for xs in read_state(folder).samples.values() for x in xs if "log" in x]

@@ -20,8 +20,10 @@ from analysis.page.source import Host
 from analysis.stats import Decision
 from analysis.wording import (
     FORECASTS,
+    MARKS,
     SPACES,
     WHAT_FORECASTS_ARE,
+    WHAT_MARKS_ARE,
     accuracy,
     foretold,
     ratio,
@@ -32,11 +34,6 @@ from analysis.wording import (
 LEAD = (
     "Time of a victim beside an aggressor over its time alone: 2.00 is half the speed. Beside spin,"
     " which uses no memory, what is left is not clock, power or scheduling."
-)
-_MARKS = {"hurts": "+", "helps": "-", "neutral": "."}
-MARKS = (
-    "+ slower for certain (95 %, beyond the dead band), . no difference that matters, no sign:"
-    " cannot tell"
 )
 
 
@@ -79,7 +76,7 @@ def _matrices(report: CorunReport, tag: str) -> list[Matrix]:
                         tuple(aggressors),
                         tuple(tuple(_cell(cells.get((v, a))) for a in aggressors) for v in victims),
                         "time beside / time alone",
-                        (MARKS,),
+                        (WHAT_MARKS_ARE,),
                     )
                 )
     return found
@@ -88,7 +85,7 @@ def _matrices(report: CorunReport, tag: str) -> list[Matrix]:
 def _cell(pair: Pair | None) -> MatrixCell:
     if pair is None:
         return MatrixCell("-", math.nan)
-    text = f"{pair.alone.ratio:.2f}{_MARKS.get(pair.alone.verdict, '')}"
+    text = f"{pair.alone.ratio:.2f}{MARKS.get(pair.alone.verdict, '')}"
     hint = f"{pair.victim} beside {pair.aggressor}: {ratio_interval(pair.alone)}"
     return MatrixCell(text, pair.alone.ratio, hint)
 
