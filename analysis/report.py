@@ -23,7 +23,7 @@ from analysis.rows import row_label, working_bytes
 from analysis.stalls import Stalls
 from analysis.stalls import table as step_table
 from bench.schema import PYPERF, too_many_rejected
-from bench.units import about, format_size
+from bench.units import about, format_size, natural
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -175,7 +175,7 @@ def build(
         report.cases.append(_case_result(results, rows, several))
     order = {name: i for i, name in enumerate(plan.get("options", {}).get("page_order", []))}
     report.cases.sort(
-        key=lambda c: (c.label, c.size, c.threads, order.get(c.pages, len(order)), c.pages)
+        key=lambda c: (natural(c.label), c.size, c.threads, order.get(c.pages, len(order)), c.pages)
     )
     labels = {case.case: case.label for case in report.cases}
     for block in results.blocks:

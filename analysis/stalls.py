@@ -12,6 +12,7 @@ import numpy as np
 
 from analysis.intervals import Floats
 from analysis.rows import Row
+from bench.units import natural
 
 THRESHOLDS_S = (20e-6, 100e-6, 1e-3, 10e-3)
 QUANTILES = (0.5, 0.99, 0.999, 0.9999)
@@ -58,7 +59,7 @@ def tails(steps: Iterable[Row]) -> list[Tail]:
     for row in steps:
         groups.setdefault((row["host"], row["case"]), []).append(row)
     found = [_tail(rows) for rows in groups.values()]
-    return sorted(found, key=lambda tail: (tail.label, tail.size, tail.pages, tail.beside))
+    return sorted(found, key=lambda tail: (tail.label, tail.size, tail.pages, natural(tail.beside)))
 
 
 def table(steps: Iterable[Row]) -> list[Stalls]:

@@ -84,3 +84,8 @@ def format_duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{int(seconds) // 60}m{int(seconds) % 60:02d}s"
     return f"{int(seconds) // 3600}h{int(seconds) % 3600 // 60:02d}m"
+
+
+def natural(text: str) -> list[str | int]:
+    """Key that sorts numbers inside a text by value: ``2t`` before ``10t``."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", text))]

@@ -6,7 +6,8 @@ Verdicts are those of the comparisons; here they are counted and quoted, and not
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 from analysis.concurrency import Concurrency
 from analysis.corun import CorunReport
@@ -35,9 +36,9 @@ def answers(host: Host) -> tuple[Answer, ...]:
     remedies = [report for _, report in host.of(RemedyReport)]
     program = host.options.program
     return (
-        _pages(reports, remedies, program),
+        _elsewhere(host, _pages(reports, remedies, program), _names_pages),
         _threads(reports, program),
-        _apart(remedies, program),
+        _elsewhere(host, _apart(remedies, program), _names_interlock),
         *contention.answers(host),
         *_unknown(host, reports, remedies),
     )
@@ -254,6 +255,28 @@ def _interlocks(r: RemedyResult) -> list[tuple[str, Decision, str]]:
     return [(f"{locks} beside {others[0]}", beyond, "total work")] if beyond is not None else []
 
 
+def _elsewhere(host: Host, answer: Answer, names: Callable[[str], bool]) -> Answer:
+    """The answer; where nothing was tried, but by settings of a pipeline, that it was there."""
+    found = [
+        report.pipeline
+        for _, report in host.of(ProxyReport)
+        if any(names(word) for s in report.settings for word in re.split(r"[ ,+]", s.name))
+    ]
+    if not answer.untried or not found:
+        return answer
+    short = f"{answer.untried} were tried in {found[-1]} only"
+    text = "Its settings are compared below. Of kernels and scenarios no run says anything."
+    return Answer(answer.question, short, text, command=answer.command)
+
+
+def _names_pages(word: str) -> bool:
+    return ".pages=" in word or _is_policy(word.partition(":")[0])
+
+
+def _names_interlock(word: str) -> bool:
+    return word.partition(":")[0] in ("cap", "mutex", "sem", "yield", "pause", "apart")
+
+
 def _parts(name: str) -> list[str]:
     return name.split("+")
 
@@ -288,7 +311,8 @@ def _unknown(
         smallest = sorted(d.smallest_effect for d in unclear)
         middle = smallest[len(smallest) // 2]
         parts.append(
-            f"Half of those could not have seen an effect under {percent(middle).lstrip('+')}."
+            f"{'Half of those' if unclear[1:] else 'That one'} could not have seen an effect under"
+            f" {percent(middle).lstrip('+')}."
             if math.isfinite(middle)
             else "Most of those have too few samples for an interval."
         )

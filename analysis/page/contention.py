@@ -18,6 +18,7 @@ FASTEST = 3
 def answers(host: Host) -> tuple[Answer, ...]:
     """Who slows whom, why, what helps a command or a pipeline: of the last run of each kind."""
     found = [_slowed(report) for _, report in host.of(CorunReport)[-1:] if report.cells]
+    found += _neighbours(host)
     found += [_why(report) for _, report in host.of(AttributionReport)[-1:] if report.contrasts]
     found += [_command(report) for _, report in host.of(TryReport)[-1:]]
     found += [_pipeline(r) for _, r in host.of(ProxyReport)[-1:] if r.settings]
@@ -43,6 +44,28 @@ def _slowed(report: CorunReport) -> Answer:
     short = f"most slowed is {worst.victim}, {ratio(worst.alone)} times as long beside"
     text = f"Slower for certain: {len(slow)} of {len(cells)} victims beside an aggressor. {told}."
     return Answer(question, f"{short} {worst.aggressor}", text)
+
+
+def _neighbours(host: Host) -> list[Answer]:
+    """What plain runs say of kernels beside others; rates of a loaded-latency curve left out."""
+    tested = [
+        c
+        for _, report in host.reports
+        for c in report.comparisons
+        if c.question == "beside" and c.decision.n and not report.loaded
+    ]
+    if not tested:
+        return []
+    question = "What does a neighbour cost?"
+    slow = [c for c in tested if c.decision.verdict == "hurts"]
+    text = f"Slower for certain: {len(slow)} of {counted(len(tested), 'case')}."
+    if not slow:
+        short = "no neighbour is shown to cost anything"
+        return [Answer(question, short, text, "unclear")]
+    worst = max(slow, key=lambda c: c.decision.ratio)
+    neighbour = worst.change.removeprefix("alone -> ")
+    short = f"{worst.label} takes {ratio(worst.decision)} times as long {neighbour}"
+    return [Answer(question, short, f"{text} Most: {ratio_interval(worst.decision)} times.")]
 
 
 def _why(report: AttributionReport) -> Answer:

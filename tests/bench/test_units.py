@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.errors import UsageError
-from bench.units import format_duration, format_size, parse_duration, parse_size
+from bench.units import format_duration, format_size, natural, parse_duration, parse_size
 
 
 @given(st.integers(0, 1 << 62))
@@ -46,3 +46,9 @@ def test_what_is_no_duration_is_refused(text):
 )
 def test_durations_as_people_write_them(text, seconds):
     assert parse_duration(text) == pytest.approx(seconds)
+
+
+def test_numbers_in_names_are_sorted_by_value():
+    names = ["spin 10t", "spin 2t", "", "spin", "2t", "spin 2t apart"]
+    expected = ["", "2t", "spin", "spin 2t", "spin 2t apart", "spin 10t"]
+    assert sorted(names, key=natural) == expected

@@ -7,7 +7,7 @@ from analysis.page.comparing import comparison_table
 from analysis.page.model import Block, Matrix, MatrixCell, Section
 from analysis.page.source import Host
 from analysis.wording import number
-from bench.units import format_size
+from bench.units import format_size, natural
 
 LEAD = "The same kernel alone and beside a neighbour, in pairs of the same few seconds."
 
@@ -42,7 +42,7 @@ def section(host: Host) -> Section | None:
 
 def _matrix(found: list[Slowdown], tag: str) -> Matrix:
     victims = sorted({_victim(s) for s in found})
-    neighbours = sorted({s.beside for s in found})
+    neighbours = sorted({s.beside for s in found}, key=natural)
     cells = {(_victim(s), s.beside): s for s in found}
     return Matrix(
         f"Time beside a neighbour over time alone{tag}",

@@ -1,6 +1,7 @@
 """A pipeline of tasks and pools: seconds per job, and where they go."""
 
 import math
+from collections.abc import Sequence
 
 from analysis.page.comparing import bar_cell, bar_column, gain_axis, gain_cell, verdict_cell
 from analysis.page.model import Block, Cell, Listing, Section, columns, table
@@ -22,11 +23,11 @@ def section(host: Host) -> Section | None:
     for run, report in host.of(ProxyReport):
         sources.append(run.source)
         blocks += _settings(report, run.tag)
+        blocks += _tasks(report.settings, run.tag)
+        blocks += _pools(report.settings, run.tag)
         for setting in report.settings:
-            title = f" ({setting.name})" if len(report.settings) > 1 else ""
-            blocks += _tasks(setting, f"{title}{run.tag}")
-            blocks += _pools(setting, f"{title}{run.tag}")
             if setting.notes:
+                title = f" ({setting.name})" if len(report.settings) > 1 else ""
                 blocks.append(Listing(f"Notes{title}", tuple(setting.notes)))
         if report.notes:
             blocks.append(Listing(f"Left out{run.tag}", tuple(report.notes)))
@@ -70,12 +71,14 @@ def _against(decision: Decision, *, bars: bool) -> tuple[Cell, ...]:
     )
 
 
-def _tasks(setting: SettingResult, tag: str) -> tuple[Block, ...]:
+def _tasks(settings: Sequence[SettingResult], tag: str) -> tuple[Block, ...]:
+    names = ("task", "#alone", "#loaded", "-quartiles", "#loaded/alone", "#at once", "#items")
     return table(
         f"Tasks, milliseconds of work on an item{tag}",
-        columns("task", "#alone", "#loaded", "-quartiles", "#loaded/alone", "#at once", "#items"),
+        columns(*_first(settings), *names),
         [
             (
+                *_named(settings, setting),
                 Cell(task.name),
                 Cell(number(task.alone_s * 1e3), task.alone_s),
                 Cell(number(task.median_s * 1e3), task.median_s),
@@ -84,26 +87,37 @@ def _tasks(setting: SettingResult, tag: str) -> tuple[Block, ...]:
                 Cell(f"{task.at_once:.2f}", task.at_once),
                 Cell(str(task.n), task.n),
             )
+            for setting in settings
             for task in setting.tasks
         ],
     )
+
+
+def _first(settings: Sequence[SettingResult]) -> tuple[str, ...]:
+    return ("setting",) if len(settings) > 1 else ()
+
+
+def _named(settings: Sequence[SettingResult], setting: SettingResult) -> tuple[Cell, ...]:
+    return (Cell(setting.name),) if len(settings) > 1 else ()
 
 
 def _ratio(loaded: float, alone: float) -> Cell:
     return Cell(f"{loaded / alone:.2f}", loaded / alone) if alone > 0 else Cell("-")
 
 
-def _pools(setting: SettingResult, tag: str) -> tuple[Block, ...]:
+def _pools(settings: Sequence[SettingResult], tag: str) -> tuple[Block, ...]:
     return table(
         f"Pools{tag}",
-        columns("pool", "#tokens", "#used", "#wait of a take"),
+        columns(*_first(settings), "pool", "#tokens", "#used", "#wait of a take"),
         [
             (
+                *_named(settings, setting),
                 Cell(pool.name),
                 Cell(str(pool.tokens), pool.tokens),
                 Cell("-" if math.isnan(pool.used) else f"{pool.used:.0%}", pool.used),
                 Cell(duration(pool.wait_s), pool.wait_s),
             )
+            for setting in settings
             for pool in setting.pools
         ],
     )

@@ -7,7 +7,7 @@ from analysis.phases import Phases
 from analysis.report import Report
 from analysis.stalls import Stalls
 from analysis.wording import duration, number
-from bench.units import format_duration, format_size
+from bench.units import format_duration, format_size, natural
 
 LEAD = (
     "Memory that is mapped and released interrupts those who keep theirs. Stalls are compared by"
@@ -30,7 +30,7 @@ def section(host: Host) -> Section | None:
         for one in report.stalls:
             alike.setdefault((one.label, one.size, one.pages), []).append(one)
         for own in alike.values():
-            blocks += _quantiles(sorted(own, key=lambda s: s.beside), run)
+            blocks += _quantiles(sorted(own, key=lambda s: natural(s.beside)), run)
         blocks += _phases(report, run)
     if not blocks:
         return None
