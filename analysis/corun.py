@@ -91,6 +91,33 @@ class CorunReport(Displayed):
     files: list[str] = field(default_factory=list)
     next_commands: list[str] = field(default_factory=list)
 
+    def tables(self) -> list["CellTable"]:
+        """Cells by threads of victim and aggressor, and by address space; empty ones left out."""
+        found = []
+        for threads in dict.fromkeys(cell.threads for cell in self.cells):
+            for space in ("shared", "own"):
+                cells = {
+                    (c.victim, c.aggressor): c
+                    for c in self.cells
+                    if (c.threads, c.space) == (threads, space)
+                }
+                victims = [k for k in (*self.kernels, SPIN) if any(v == k for v, _ in cells)]
+                if victims:
+                    found.append(CellTable(threads, space, victims, cells))
+        return found
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """What can be laid out as one matrix."""
+
+    threads: tuple[int, int]
+    """Of each victim and of each aggressor."""
+    space: str
+    victims: list[str]
+    cells: Mapping[tuple[str, str], Cell]
+    """By victim and aggressor."""
+
 
 def build(
     folder: str | Path,

@@ -35,6 +35,12 @@ WHAT_MARKS_ARE = (
 SPACES = {"shared": "in one address space", "own": "the aggressor in a process of its own"}
 
 
+def split(threads: tuple[int, int]) -> str:
+    """Threads of victim and aggressor, and where they differ which is which."""
+    which = " (victim:aggressor)" if threads[0] != threads[1] else ""
+    return f"{threads[0]}:{threads[1]} threads{which}"
+
+
 # ---- numbers -------------------------------------------------------------------------------------
 
 

@@ -18,30 +18,21 @@ def show(report: "CorunReport", stream: TextIO) -> None:
     console = make_console(stream)
     # Labels are long, columns are many: aggressors are numbered as the victims are.
     numbers = {label: str(i + 1) for i, label in enumerate(report.kernels)}
-    splits = list(dict.fromkeys(tuple(sorted(cell.threads)) for cell in report.cells))
-    for split in splits:
-        for space, told in wording.SPACES.items():
-            cells = {
-                (c.victim, c.aggressor): c
-                for c in report.cells
-                if c.space == space and tuple(sorted(c.threads)) == split
-            }
-            if not cells:
-                continue
-            victims = [k for k in (*report.kernels, SPIN) if any(v == k for v, _ in cells)]
-            table(
-                console,
-                f"time of victims (rows) over alone; {split[0]}:{split[1]} threads, {told}",
-                ("", "<victim", *(numbers[a] for a in report.kernels)),
-                (
-                    [
-                        numbers.get(victim, ""),
-                        victim,
-                        *(_times(cells.get((victim, a))) for a in report.kernels),
-                    ]
-                    for victim in victims
-                ),
-            )
+    for one in report.tables():
+        table(
+            console,
+            f"time of victims (rows) over alone; {wording.split(one.threads)},"
+            f" {wording.SPACES[one.space]}",
+            ("", "<victim", *(numbers[a] for a in report.kernels)),
+            (
+                [
+                    numbers.get(victim, ""),
+                    victim,
+                    *(_times(one.cells.get((victim, a))) for a in report.kernels),
+                ]
+                for victim in one.victims
+            ),
+        )
     console.print(wording.WHAT_MARKS_ARE, markup=False)
     shared = [c for c in report.cells if c.space == "shared" and c.victim != SPIN]
     table(

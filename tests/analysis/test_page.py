@@ -29,6 +29,7 @@ from pages import (
     whole,
 )
 
+from analysis.corun import Cell, CorunReport
 from analysis.load import Results
 from analysis.page import html, markdown
 from analysis.page.answers import answers, sentence
@@ -36,7 +37,7 @@ from analysis.page.build import build, host_page
 from analysis.page.document import FORMAT, VERSION, as_document
 from analysis.page.markup import VOID
 from analysis.page.model import Charts, Matrix, MatrixCell, Table
-from analysis.page.sections import SECTIONS
+from analysis.page.sections import SECTIONS, interference
 from analysis.page.source import Options, read
 from analysis.page.writer import Writer
 from analysis.proxy import ProxyReport, SettingResult, Throughput
@@ -158,6 +159,22 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(tmp_path):
     names = [run.name for run in host.runs]
     assert names[0] == "run"
     assert names[1] in ("june/run", "july/run")
+
+
+def test_uneven_splits_have_a_matrix_for_each_way():
+    ways = [Cell("a", "b", t, "shared", decision(r), decision(r)) for t, r in
+            (((2, 6), 1.3), ((6, 2), 1.1))]  # fmt: skip
+    report = CorunReport("out", "done", 6, 6, ["a", "b"], ways)
+    shown = blocks_of(report)
+    assert [m.caption.partition(",")[0] for m in shown] == [
+        "2:6 threads (victim:aggressor)", "6:2 threads (victim:aggressor)",
+    ]  # fmt: skip
+    assert [m.cells[0][0].text for m in shown] == ["1.30+", "1.10+"]
+
+
+def blocks_of(report):
+    made = interference.section(host(run("corun", report)))
+    return [block for block in made.blocks if isinstance(block, Matrix)]
 
 
 def test_few_percent_are_not_shaded_like_the_worst():

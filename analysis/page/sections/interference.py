@@ -2,6 +2,7 @@
 
 import math
 
+from analysis import wording
 from analysis.corun import PUBLISHED_ERROR, CorunReport
 from analysis.corun import Cell as Pair
 from analysis.corun_matrix import SPIN
@@ -20,10 +21,7 @@ from analysis.page.source import Host
 from analysis.stats import Decision
 from analysis.wording import (
     FORECASTS,
-    MARKS,
-    SPACES,
     WHAT_FORECASTS_ARE,
-    WHAT_MARKS_ARE,
     accuracy,
     foretold,
     ratio,
@@ -56,36 +54,30 @@ def section(host: Host) -> Section | None:
 
 def _matrices(report: CorunReport, tag: str) -> list[Matrix]:
     found = []
-    for split in dict.fromkeys(tuple(sorted(cell.threads)) for cell in report.cells):
-        for space, told in SPACES.items():
-            cells = {
-                (c.victim, c.aggressor): c
-                for c in report.cells
-                if c.space == space
-                and tuple(sorted(c.threads)) == split
-                and not math.isnan(c.alone.ratio)
-            }
-            victims = [k for k in (*report.kernels, SPIN) if any(v == k for v, _ in cells)]
-            aggressors = [k for k in report.kernels if any(a == k for _, a in cells)]
-            if victims:
-                found.append(
-                    Matrix(
-                        f"{split[0]}:{split[1]} threads, {told}{tag}",
-                        "victim ↓ beside →",
-                        tuple(victims),
-                        tuple(aggressors),
-                        tuple(tuple(_cell(cells.get((v, a))) for a in aggressors) for v in victims),
-                        "time beside / time alone",
-                        (WHAT_MARKS_ARE,),
-                    )
-                )
+    for one in report.tables():
+        known = {k: pair for k, pair in one.cells.items() if not math.isnan(pair.alone.ratio)}
+        victims = [v for v in one.victims if any(k[0] == v for k in known)]
+        aggressors = [a for a in report.kernels if any(k[1] == a for k in known)]
+        if not victims:
+            continue
+        found.append(
+            Matrix(
+                f"{wording.split(one.threads)}, {wording.SPACES[one.space]}{tag}",
+                "victim ↓ beside →",
+                tuple(victims),
+                tuple(aggressors),
+                tuple(tuple(_cell(known.get((v, a))) for a in aggressors) for v in victims),
+                "time beside / time alone",
+                (wording.WHAT_MARKS_ARE,),
+            )
+        )
     return found
 
 
 def _cell(pair: Pair | None) -> MatrixCell:
     if pair is None:
         return MatrixCell("-", math.nan)
-    text = f"{pair.alone.ratio:.2f}{MARKS.get(pair.alone.verdict, '')}"
+    text = f"{pair.alone.ratio:.2f}{wording.MARKS.get(pair.alone.verdict, '')}"
     hint = f"{pair.victim} beside {pair.aggressor}: {ratio_interval(pair.alone)}"
     return MatrixCell(text, pair.alone.ratio, hint)
 
