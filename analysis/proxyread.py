@@ -1,13 +1,13 @@
 """From the folder of a pipeline's run to its report."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from analysis.files import find_journal, journal_lines, read_toml
 from analysis.load import closed_rounds
-from analysis.proxy import Line, ProxyReport, Sampled, SettingResult, alone_seconds, setting_result
+from analysis.proxy import ProxyReport, Sampled, SettingResult, alone_seconds, setting_result
 from analysis.stats import DEAD_BAND
 from analysis.visits import Layout
 from bench.pipelineplain import ALONE, PIPELINE
@@ -53,9 +53,8 @@ def report_of(
     return ProxyReport(spec["name"], tuple(results), notes=(*skipped, *_notes(lines))), behind
 
 
-def _valid(lines: Iterable[Line], block: str) -> Samples:
+def _valid(lines: list[dict[str, Any]], block: str) -> Samples:
     """Samples of every mix of a block that count."""
-    lines = list(lines)
     closed = closed_rounds(lines)
     found: dict[str, list[Sampled]] = defaultdict(list)
     for line in lines:
@@ -75,7 +74,7 @@ def _alone_seconds(samples: Samples, row: Mapping[str, Any]) -> dict[str, float]
     return {**row["seconds"], **of_kernels}
 
 
-def _notes(lines: Iterable[Line]) -> tuple[str, ...]:
+def _notes(lines: list[dict[str, Any]]) -> tuple[str, ...]:
     """What was rejected or left out, and why."""
     found = []
     for line in lines:

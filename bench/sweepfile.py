@@ -196,7 +196,7 @@ def kernel_choices(words: Sequence[str], registry: Registry) -> tuple[KernelChoi
             {"kernels": list(words)}, context={"registry": registry, "folder": None}
         )
     except ValidationError as error:
-        raise UsageError("\n  ".join(["wrong --kernels", *faults(error)])) from None
+        raise UsageError("\n  ".join(["wrong kernels", *faults(error)])) from None
     return flags.kernels or ()
 
 

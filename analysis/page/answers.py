@@ -14,7 +14,7 @@ from analysis.corun import CorunReport
 from analysis.page import contention
 from analysis.page.comparing import arrow
 from analysis.page.model import LOOKS, Answer
-from analysis.page.source import Host
+from analysis.page.source import NOT_IN_VALUES, Host
 from analysis.paired import Comparison, gain
 from analysis.proxy import ProxyReport
 from analysis.remedy import RemedyResult
@@ -62,6 +62,11 @@ def _pages(reports: Sequence[Report], remedies: Sequence[RemedyReport], program:
     asked = [c for r in reports for c in r.comparisons if c.question == "pages"]
     tested = [c for c in asked if c.decision.verdict != NOT_TESTED]
     if not tested:
+        unplanned = [n for r in reports for n in r.not_tested if n.what == NOT_IN_VALUES]
+        if unplanned and not asked:
+            text = f"Nothing was compared: {unplanned[0].reason}."
+            short = "whether page sizes matter is not in these files"
+            return _by_remedy(question, remedies) or Answer(question, short, text, "unclear")
         why = asked[0].decision.reason if asked else "no run compares page sizes"
         command = next((c.decision.command for c in asked if c.decision.command), f"{program} run")
         text = f"{_capital(why)}."

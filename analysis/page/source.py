@@ -38,6 +38,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 """By the name of the options that its plan has."""
 
+NOT_IN_VALUES = "comparisons, skips and step times"
+
 Built = TypeVar("Built")
 
 
@@ -175,8 +177,9 @@ def _plain_report(results: Results, options: Options) -> Report:
         # Without a plan nothing is known of what was compared, or left out.
         made.not_tested = [
             Note(
-                "comparisons, skips and step times",
-                "they are in the output directory of the run, and this is a file of values",
+                NOT_IN_VALUES,
+                "the plan in the run's output directory says them, and it is not beside these"
+                " values",
             )
         ]
     return made

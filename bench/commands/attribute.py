@@ -65,11 +65,13 @@ def _new_session(args: argparse.Namespace) -> "Session":
     from bench.sizes import last_level
     from bench.units import parse_duration, parse_size
 
-    rounds = args.samples or ROUNDS
+    rounds = ROUNDS if args.samples is None else args.samples
     if rounds < 6:
         raise UsageError(f"{rounds} samples give no interval", "--samples 6, or more")
     resources = read_resources()
-    threads = args.threads or 1
+    threads = 1 if args.threads is None else args.threads
+    if threads < 1:
+        raise UsageError("an aggressor has at least one thread", "--threads 1")
     if threads + 1 > resources.threads:
         raise UsageError(
             f"{threads} threads and the victim need {threads + 1} CPUs, {resources.threads} are"

@@ -115,7 +115,7 @@ def plan(args: argparse.Namespace, budget_s: float) -> "Matrix":
     from bench.resources import read_resources
     from bench.units import parse_duration, parse_size
 
-    rounds = args.samples or ROUNDS
+    rounds = ROUNDS if args.samples is None else args.samples
     if rounds < LEAST_ROUNDS:
         raise UsageError(f"{rounds} samples give no interval", f"--samples {LEAST_ROUNDS}, or more")
     resources = read_resources()

@@ -491,7 +491,10 @@ def test_a_pyperf_file_of_ours_gives_values_and_says_what_it_lacks(tmp_path):
     names = [s.id for s in page.hosts[0].sections]
     assert "values" in names
     assert "pages" not in names
-    assert "this is a file of values" in html.render(page)
+    assert "it is not beside these values" in html.render(page)
+    said = page.hosts[0].answers[0]
+    assert said.short == "whether page sizes matter is not in these files"
+    assert not said.untried, "they may well have been tried"
 
 
 def test_plain_pyperf_is_refused_by_name(tmp_path):
