@@ -252,4 +252,8 @@ def actor_cell(decision: "Decision | None") -> str:
 
 def cause(remedy: "RemedyResult") -> str:
     """Memory or scheduling; empty where there is no effect to explain."""
-    return remedy.cause if remedy.total.verdict in ("helps", "hurts") else ""
+    if remedy.total.verdict not in ("helps", "hurts"):
+        return ""
+    if remedy.cause == "cannot tell" and not remedy.among_spinners.n:
+        return "not tested"  # spinners run for remedies that help
+    return remedy.cause

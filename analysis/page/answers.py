@@ -28,6 +28,7 @@ from bench.units import counted, format_size
 NOT_TESTED = "not tested"
 _POLICIES = ("base", "thp", "2m", "1g")
 _UNTRIED = "interlocks were not tried"
+TOTAL = "total work"
 
 
 def answers(host: Host) -> tuple[Answer, ...]:
@@ -237,10 +238,14 @@ def _apart(remedies: Sequence[RemedyReport], program: str) -> Answer:
         name, decision, of = max(helping, key=lambda found: gain(found[1])[0])
         middle, ends = gain_cells(decision)
         return Answer(question, f"{name} pays, {middle} {ends} of {of}", text, "helps")
+    hurting = [name for name, decision, of in tried if decision.verdict == "hurts" and of == TOTAL]
+    if hurting:
+        text += f" Slower for certain: {', '.join(hurting)}."
     rest = " of those tested" if untested else ""
+    hurt = f", and {len(hurting)} of {len(tried)} hurt" if hurting else ""
     if all(decision.decided for _, decision, _ in tried):
-        return Answer(question, f"no interlock{rest} pays", text, "neutral", command)
-    return Answer(question, f"no interlock{rest} is shown to pay", text, "unclear", command)
+        return Answer(question, f"no interlock{rest} pays{hurt}", text, "neutral", command)
+    return Answer(question, f"no interlock{rest} is shown to pay{hurt}", text, "unclear", command)
 
 
 def _interlocks(r: RemedyResult) -> list[tuple[str, Decision, str]]:
@@ -251,13 +256,13 @@ def _interlocks(r: RemedyResult) -> list[tuple[str, Decision, str]]:
     parts = _parts(r.name)
     others = [part for part in parts if not _keeps_apart(part)]
     if not others:
-        found = [(r.name, r.total, "total work")]
+        found = [(r.name, r.total, TOTAL)]
         if r.total.verdict != "helps" and r.critical.verdict == "helps":
             found.append((r.name, r.critical, "the critical actor's speed"))
         return found
     locks = "+".join(part for part in parts if _keeps_apart(part))
     beyond = r.beyond.get(others[0]) if len(others) == 1 and locks else None
-    return [(f"{locks} beside {others[0]}", beyond, "total work")] if beyond is not None else []
+    return [(f"{locks} beside {others[0]}", beyond, TOTAL)] if beyond is not None else []
 
 
 def _elsewhere(host: Host, answer: Answer, names: Callable[[str], bool]) -> Answer:

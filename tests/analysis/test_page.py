@@ -43,6 +43,7 @@ from analysis.page.writer import Writer
 from analysis.proxy import ProxyReport, SettingResult, Throughput
 from analysis.report import Report
 from analysis.stats import decide
+from analysis.wording import cause
 from bench.errors import PagestormError, UsageError
 
 TIMELINES = Path(__file__).parents[1] / "data" / "timelines"
@@ -374,7 +375,7 @@ def test_the_number_of_threads_is_where_more_add_nothing(tmp_path):
     ("ratios", "said"),
     [
         ([("mutex", 0.8), ("thp", 0.7)], "mutex pays, +25%"),
-        ([("mutex", 1.2), ("thp", 0.7)], "no interlock of those tested pays"),
+        ([("mutex", 1.2), ("thp", 0.7)], "no interlock of those tested pays, and 1 of 1 hurt"),
         ([("thp", 0.7)], "not tried"),
         ([("mutex", 1.0, 0.5)], "no interlock of those tested is shown to pay"),
         ([("thp+mutex", 0.7)], "not tried"),
@@ -386,6 +387,15 @@ def test_an_interlock_pays_by_what_it_brings_beyond_pages(ratios, said):
         object.__setattr__(result, "total", decision(ratio, *spread))
         object.__setattr__(result, "critical", decision(1.0))
     assert said in shorts(report)["Does an interlock pay?"].short
+
+
+def test_a_cause_that_no_spinners_tested_is_not_called_open():
+    found = remedy(ratios=[("mutex", 1.4)]).remedies[0]
+    assert cause(found) == "memory"
+    object.__setattr__(found, "cause", "cannot tell")
+    assert cause(found) == "not tested"
+    object.__setattr__(found, "among_spinners", decision(1.0))
+    assert cause(found) == "cannot tell"
 
 
 def test_a_combination_counts_where_it_beats_its_pages():
