@@ -45,7 +45,7 @@ def build(folder: Path, options: Mapping[str, Any], *, logs: bool = True) -> "Pr
             if write_timeline(path, mine[0], layout, row["name"]):
                 timelines[row["name"]] = str(path)
     plan, _ = read_plan(folder)
-    skipped = tuple(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+    skipped = tuple(f"{skip.what}: {skip.reason}" for skip in (*plan.skips, *plan.shed))
     return ProxyReport(spec["name"], tuple(results), timelines, (*skipped, *notes(state)))
 
 
