@@ -1,6 +1,7 @@
 """What ``pipeline simulate`` and ``plan`` know of a pipeline and of this host."""
 
 import argparse
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -171,8 +172,9 @@ def model(args: argparse.Namespace) -> Model:
     from bench.resources import read_resources
 
     for name in ("jobs", "cpus", "crosstalk"):
-        if (getattr(args, name) or 0) < 0:
-            raise UsageError(f"--{name} cannot be negative")
+        value = getattr(args, name) or 0
+        if not 0 <= value < math.inf:
+            raise UsageError(f"--{name} is a number from 0 on, not {value}")
     resources = read_resources()
     if args.cpus:  # shares of the CPUs in the file are of these, too
         resources = replace(resources, threads=args.cpus)
