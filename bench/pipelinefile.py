@@ -128,6 +128,8 @@ class PipelineFile(Table):
     task: Annotated[tuple[TaskTable, ...], _Many, _Some]
     pool: Annotated[tuple[PoolTable, ...], _Many] = ()
     timeline: dict[str, str] = Field(default_factory=dict)
+    tested: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    """Most of a limit with which a simulation was compared with what was measured."""
 
     @model_validator(mode="after")
     def _events(self) -> Self:
