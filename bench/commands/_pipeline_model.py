@@ -245,7 +245,10 @@ def _interrupts(texts: list[str], pipeline: Pipeline) -> dict[str, float]:
     for text in texts:
         name, value = parse_setting(text)
         task = pipeline.task(name)
-        found[task.name] = _lost(value, task) if Path(value).is_dir() else parse_share(value)
+        share = _lost(value, task) if Path(value).is_dir() else parse_share(value)
+        if share >= 1:
+            raise UsageError(f"--interrupts {text}: nothing would be left of everybody's time")
+        found[task.name] = share
     return found
 
 

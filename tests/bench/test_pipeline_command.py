@@ -154,6 +154,13 @@ def test_a_result_is_printed_again_and_belongs_to_its_command(ran):
     assert f"pipeline run --resume {folder}" in other.stderr
 
 
+def test_a_comparison_names_settings_not_mixes(ran):
+    done = bench("compare", str(ran[0]), str(ran[0]))
+    assert done.returncode == 0, done.stderr
+    assert "line, mutex:mv" in done.stdout
+    assert "script=" not in done.stdout
+
+
 def test_a_dry_run_names_settings_not_mixes(line):
     done = bench("pipeline", "run", str(line), "--sweep", "pw=1..2", "--dry-run")
     assert done.returncode == 0

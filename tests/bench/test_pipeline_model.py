@@ -235,3 +235,9 @@ def test_changes_are_not_ranked_by_jobs_too_few_for_a_rate(line, capsys):
     code, printed = run(capsys, "plan", line, "--jobs", "3")
     assert code == 2
     assert "too few" in printed.err
+
+
+def test_interrupts_leave_something(line, capsys):
+    code, printed = run(capsys, "simulate", line, "--interrupts", "make=200%")
+    assert code == 2
+    assert "nothing would be left" in printed.err
