@@ -94,7 +94,13 @@ def write_timeline(path: Path, sample: "Sampled", layout: "Layout", setting: str
 def notes(state: State) -> tuple[str, ...]:
     """What was rejected or left out, and why."""
     found = [drop.reason for drop in state.dropped.values()]
-    found += [reason for tally in state.tallies.values() for reason in tally.reasons]
+    # A case that was dropped for a reason has told it.
+    found += [
+        reason
+        for tally in state.tallies.values()
+        for reason in tally.reasons
+        if not any(reason in told for told in found)
+    ]
     if any("deadline" in reason for reason in found):
         found.append("more time: --jobs with fewer, or a longer deadline in the file")
     return tuple(dict.fromkeys(found))
