@@ -234,7 +234,7 @@ def pool_use(events: Sequence[Event], layout: Layout, window_ns: float) -> dict[
         if op.kind == "take":
             moves[op.pool].append((event.end_ns, op.amount))
         elif op.kind == "put":
-            # Without a bound it is in at once, and whoever wakes up may run before its end is noted.
+            # Without a bound it is in at once, and who wakes up may run before its end is noted.
             at = event.end_ns if op.pool in bounded else event.start_ns
             moves[op.pool].append((at, -op.amount))
     found = {}
