@@ -39,6 +39,8 @@ from bench.sweep import (
 from bench.sweepfile import refusal
 
 DEFAULT = "prover-pipeline"
+MOST_JOBS = 100_000
+"""Of one sample: more are a slip."""
 """The pipeline of a command that is given none."""
 EVENTS = ("SYNTH_START", "SYNTH_END", "CHAN_SEND", "GPU_PICKUP", "GPU_START", "GPU_END")
 """Names that ``[timeline]`` may give to starts and ends of tasks."""
@@ -120,7 +122,7 @@ class PipelineFile(Table):
     items: int = Field(default=1, ge=1)
     in_flight: int = Field(default=1, ge=1)
     bandwidth: Rate = 0.0
-    jobs: int = Field(default=0, ge=0)
+    jobs: int = Field(default=0, ge=0, le=MOST_JOBS)
     """Of one sample; 0: the command decides."""
     deadline: Duration = 60.0
     """A sample in which that long too few jobs come through is invalid."""

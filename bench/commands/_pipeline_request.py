@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from bench.sizes import Probe
 
 AS_IT_IS = "as it is"
-MOST_JOBS = 100_000
-"""Of one sample: more are a slip."""
 # What a resumed run may be told; all else is in its plan.
 _WITH_RESUME = {"command", "action", "act", "run", "resume", "json", "budget", "seed"}
 
@@ -135,7 +133,7 @@ def plan(
     from bench.commands._session import parse_share
     from bench.commands.run import _probe
     from bench.mixplan import MixPlanner
-    from bench.pipelinefile import DEFAULT
+    from bench.pipelinefile import DEFAULT, MOST_JOBS
     from bench.pipelinemix import Compiler
     from bench.pipelineplan import jobs_of, make
     from bench.resources import read_resources
