@@ -39,9 +39,9 @@ from bench.sweep import (
 from bench.sweepfile import refusal
 
 DEFAULT = "prover-pipeline"
+"""The pipeline of a command that is given none."""
 MOST_JOBS = 100_000
 """Of one sample: more are a slip."""
-"""The pipeline of a command that is given none."""
 EVENTS = ("SYNTH_START", "SYNTH_END", "CHAN_SEND", "GPU_PICKUP", "GPU_START", "GPU_END")
 """Names that ``[timeline]`` may give to starts and ends of tasks."""
 _POINT = re.compile(r"([a-z0-9_]+)\.(start|end)")
