@@ -49,7 +49,8 @@ def report_of(
                 merged.get("dead_band", DEAD_BAND),
             )
         )
-    skipped = [f"{skip['what']}: {skip['reason']}" for skip in plan.get("skips", [])]
+    left_out = [*plan.get("skips", []), *plan.get("shed", [])]
+    skipped = [f"{one['what']}: {one['reason']}" for one in left_out]
     return ProxyReport(spec["name"], tuple(results), notes=(*skipped, *_notes(lines))), behind
 
 
