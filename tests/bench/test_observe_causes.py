@@ -33,6 +33,13 @@ def test_an_idle_program_loses_nothing_to_memory_however_large_it_is():
     assert set(verdicts(seen).values()) == {"cannot"}
 
 
+def test_what_a_hypervisor_takes_is_not_taken_from_an_idle_program():
+    idle = process(cpus_used=0.001, running=0.0, on_cpus={})
+    assert verdicts(observation(idle, host=host(steal=0.3)))["CPUs taken by others"] == "cannot"
+    busy = process(cpus_used=1.0)
+    assert verdicts(observation(busy, host=host(steal=0.3)))["CPUs taken by others"] != "cannot"
+
+
 # ---- pages --------------------------------------------------------------------------------------
 
 
