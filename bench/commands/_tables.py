@@ -1,5 +1,6 @@
 """Lays out an ``analysis.report.Report`` for people: 80 columns, no colour needed to read it."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from bench.blocks import Skip
 
 WIDTH = 80
-"""Of output that no terminal limits."""
+"""Of output that no terminal limits; ``COLUMNS`` makes it wider."""
 
 
 def show(report: "Report", stream: TextIO | None = None, brief: bool = False) -> None:
@@ -50,7 +51,10 @@ def make_console(stream: TextIO) -> "Console":
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Piped(file=stream, width=None if stream.isatty() else WIDTH, highlight=False)
+    # COLUMNS says how wide a page the output is for; a terminal knows by itself.
+    asked = os.environ.get("COLUMNS", "")
+    page = max(WIDTH, int(asked)) if asked.isdigit() else WIDTH
+    return Piped(file=stream, width=None if stream.isatty() else page, highlight=False)
 
 
 def table(

@@ -57,7 +57,8 @@ def cached(name, cpu, script, priority):
 def test_a_pause_must_help_a_critical_actor_that_shares_its_cpu_and_it_is_scheduling(tmp_path):
     cpu = cores()[0]
     actors = [
-        cached("first", cpu, "pass(500).rest(200us)", 1),
+        # Busy for four fifths of the time: more than a fair half of the CPU.
+        cached("first", cpu, "pass(5000).rest(200us)", 1),
         cached("other", cpu, "pass(500)", 0),
     ]
     _, found = verdicts(tmp_path, actors, "pause")
