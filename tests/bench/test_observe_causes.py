@@ -61,6 +61,20 @@ def test_tlb_reach_is_judged_by_what_is_on_small_pages(resident, huge, verdict):
 
 
 @pytest.mark.parametrize(
+    ("resident", "huge", "most", "verdict"),
+    [
+        (2 * MIB, 0, 7 * MIB, "cannot"),  # never beyond the reach
+        (2 * MIB, 0, 4096 * MIB, "unknown"),
+        (4096 * MIB, 4096 * MIB, 4100 * MIB, "cannot"),
+        (64 * MIB, 64 * MIB, 4096 * MIB, "unknown"),
+    ],
+)
+def test_memory_that_was_there_at_another_time_is_not_left_out(resident, huge, most, verdict):
+    seen = observation(process(memory=memory(resident, huge, resident_max=most)))
+    assert verdicts(seen)["TLB reach"] == verdict
+
+
+@pytest.mark.parametrize(
     ("changes", "host_changes", "why"),
     [
         ({"thp_allowed": False}, {}, "prctl"),
