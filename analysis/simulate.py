@@ -22,6 +22,9 @@ from bench.pipeline import Pipeline
 STEADY_JOBS = 3
 """Completions in the steady state, below which there is no slope to speak of."""
 
+MOST_ITEMS = 1_000_000
+"""Of a run; its memory and time grow with them."""
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -116,6 +119,11 @@ def simulate(
     """
     if jobs < 1:
         raise UsageError(f"at least one job must go through, not {jobs}")
+    if jobs * pipeline.items > MOST_ITEMS:
+        raise UsageError(
+            f"{jobs} jobs of {pipeline.items} items are more than {MOST_ITEMS} items",
+            "let fewer jobs through: a steady state shows in some hundred",
+        )
     conditions = Conditions(cpus, bandwidth, crowding, company, interrupts or {})
     plant = Plant(pipeline, costs or {}, conditions)
     work = plant.work(jobs, seed, times or {})

@@ -226,10 +226,17 @@ def _handed_on(
 def pool_use(events: Sequence[Event], layout: Layout, window_ns: float) -> dict[str, float]:
     """Mean share of each own pool's tokens that was out during the window."""
     moves: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    bounded = {pool.name for pool in layout.mix.pools if pool.capacity}
     for event in events:
         op = layout.mix.actors[event.actor].script[event.op]
-        if op.kind in ("take", "put") and op.pool not in layout.links:
-            moves[op.pool].append((event.end_ns, op.amount if op.kind == "take" else -op.amount))
+        if op.pool in layout.links:
+            continue
+        if op.kind == "take":
+            moves[op.pool].append((event.end_ns, op.amount))
+        elif op.kind == "put":
+            # Without a bound it is in at once, and who wakes up may run before its end is noted.
+            at = event.end_ns if op.pool in bounded else event.start_ns
+            moves[op.pool].append((at, -op.amount))
     found = {}
     for pool in layout.mix.pools:
         if pool.name in layout.links or not pool.tokens:
@@ -237,8 +244,8 @@ def pool_use(events: Sequence[Event], layout: Layout, window_ns: float) -> dict[
         out, since, total = 0, 0.0, 0.0
         for at, amount in sorted(moves[pool.name]):
             now = min(max(0.0, at), window_ns)
-            total += out * (now - since)
+            total += min(out, pool.tokens) * (now - since)
             out, since = out + amount, now
-        total += out * (window_ns - since)
+        total += min(out, pool.tokens) * (window_ns - since)
         found[pool.name] = total / (window_ns * pool.tokens) if window_ns else 0.0
     return found

@@ -76,7 +76,7 @@ def fit(
         Skip(
             block.id,
             f"over the budget of {format_duration(limit)}: takes {format_duration(total([block]))}",
-            f"--budget {_rounded(everything)} measures everything",
+            f"--budget {rounded_up(everything)} measures everything",
         )
         for block in kept
         if block.id in gone
@@ -111,7 +111,7 @@ def _shortened(block: Block, shortest: float, step: float, estimator: Estimator)
     return replace(block, settings=settings, entries=entries)
 
 
-def _rounded(seconds: float) -> str:
+def rounded_up(seconds: float) -> str:
     """A duration that ``parse_duration`` reads, a little above."""
     seconds *= 1.05
     return f"{int(seconds) + 1}s" if seconds < 600 else f"{int(seconds / 60) + 1}m"

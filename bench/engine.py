@@ -9,7 +9,7 @@ from typing import Any
 from bench.descriptors import kernel
 from bench.errors import HostError, PagestormError
 from bench.extension import module, text
-from bench.mix import Actor, Mix
+from bench.mix import Actor, Mix, told_stuck
 from bench.passlog import Event
 from bench.structs import Spec
 
@@ -117,7 +117,8 @@ def run(
     result.events = events
     code = lib.ps_run(c_mix, result)
     if code:
-        message = text(result.why) or os.strerror(code)
+        stuck = {pool.name: pools[i].stuck for i, pool in enumerate(mix.pools)}
+        message = (text(result.why) or os.strerror(code)) + told_stuck(mix, stuck)
         stage = text(result.stage)
         if code in _REFUSALS and stage in _SKIP_STAGES:
             raise RefusedError(message, stage)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from bench.errors import UsageError
-from bench.units import format_size, parse_size
+from bench.units import counted, format_size, parse_size
 
 
 @dataclass(frozen=True)
@@ -317,3 +317,14 @@ def _split(text: str, separator: str) -> Iterator[str]:
             yield text[start:i]
             start = i + 1
     yield text[start:]
+
+
+def told_stuck(mix: Mix, stuck: Mapping[str, int]) -> str:
+    """Pools that scripts waited for when a deadline passed, for a message; empty where none did.
+
+    Fair pools first: the others may hand work on, and to wait for work is nothing unusual.
+    """
+    fair = [pool.name for pool in mix.pools if pool.fair and stuck.get(pool.name)]
+    names = fair or [pool.name for pool in mix.pools if stuck.get(pool.name)]
+    waits = (f"{counted(stuck[name], 'actor')} for {name}" for name in names)
+    return f"; waiting: {', '.join(waits)}" if names else ""

@@ -7,6 +7,7 @@ place until the next stage has room is a task without work (``send``) that takes
 the place back. Frozen and free of files and hosts, so that analysis can read and simulate it.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,8 @@ from graphlib import CycleError, TopologicalSorter
 from bench.errors import UsageError
 from bench.mix import Actor, Pool
 
+MOST = 1_000_000
+"""Items of a job, jobs in flight, tokens of a pool: more are a slip."""
 Tokens = tuple[tuple[str, int], ...]
 """Pools and how many tokens of each, in order."""
 
@@ -47,8 +50,11 @@ class Task:
 
     def __post_init__(self) -> None:
         for key in ("seconds", "traffic", "jitter", "threads", "workers"):
-            if getattr(self, key) < 0:
+            value = getattr(self, key)
+            if value < 0:
                 raise UsageError(f"task {self.name}: {key} cannot be negative")
+            if not math.isfinite(value):
+                raise UsageError(f"task {self.name}: {key} is a number, not {value}")
         if self.actor is not None and self.seconds:
             raise UsageError(f"task {self.name} has a kernel and a fixed time", "give it one")
         if self.actor is not None and self.passes < 1:
@@ -84,6 +90,11 @@ class Pipeline:
                 raise UsageError(f"two {what} are called {', '.join(twice)}")
         if self.items < 1 or self.in_flight < 1:
             raise UsageError("a pipeline has at least one item a job and one job in flight")
+        amounts = {"items": self.items, "in_flight": self.in_flight}
+        amounts |= {f"pool {p.name}": max(p.tokens, p.capacity) for p in self.pools}
+        for what, amount in amounts.items():
+            if amount > MOST:
+                raise UsageError(f"{what}: {amount} are more than {MOST}")
         known_tasks, known_pools = {t.name for t in self.tasks}, {p.name for p in self.pools}
         for task in self.tasks:
             _known(f"task {task.name}: after", task.after, known_tasks)

@@ -40,6 +40,8 @@ from bench.sweepfile import refusal
 
 DEFAULT = "prover-pipeline"
 """The pipeline of a command that is given none."""
+MOST_JOBS = 100_000
+"""Of one sample: more are a slip."""
 EVENTS = ("SYNTH_START", "SYNTH_END", "CHAN_SEND", "GPU_PICKUP", "GPU_START", "GPU_END")
 """Names that ``[timeline]`` may give to starts and ends of tasks."""
 _POINT = re.compile(r"([a-z0-9_]+)\.(start|end)")
@@ -120,7 +122,7 @@ class PipelineFile(Table):
     items: int = Field(default=1, ge=1)
     in_flight: int = Field(default=1, ge=1)
     bandwidth: Rate = 0.0
-    jobs: int = Field(default=0, ge=0)
+    jobs: int = Field(default=0, ge=0, le=MOST_JOBS)
     """Of one sample; 0: the command decides."""
     deadline: Duration = 60.0
     """A sample in which that long too few jobs come through is invalid."""
@@ -128,6 +130,8 @@ class PipelineFile(Table):
     task: Annotated[tuple[TaskTable, ...], _Many, _Some]
     pool: Annotated[tuple[PoolTable, ...], _Many] = ()
     timeline: dict[str, str] = Field(default_factory=dict)
+    tested: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    """Most of a limit with which a simulation was compared with what was measured."""
 
     @model_validator(mode="after")
     def _events(self) -> Self:

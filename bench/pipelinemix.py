@@ -21,6 +21,7 @@ from bench.registry import BASE, Registry
 from bench.resources import Resources
 from bench.sizes import Probe, bandwidth_size, last_level
 from bench.spinners import KERNEL, spinner
+from bench.units import counted
 
 JOB = "job"
 """The actor that takes what the last tasks hand on and lets the next job in."""
@@ -32,6 +33,8 @@ JITTERED_ITEMS = 8
 """Times a script goes through until its jitter begins again."""
 MOST_LOGGED = 1 << 16
 """Operations of one script."""
+MOST_THREADS = 4096
+"""Of all tasks together: more are a slip, and looking for a standstill takes long."""
 ORDERS = 8
 """In which actors are let go when looking for a standstill."""
 
@@ -67,6 +70,14 @@ class Compiler:
             Where nothing can get through, naming who waits for what.
         """
         taken = {pool.name for pool in pipeline.pools}
+        copies = sum(_copies(pipeline, task) for task in pipeline.tasks)
+        threads = sum(_copies(pipeline, task) * max(1, task.threads) for task in pipeline.tasks)
+        if max(copies, threads) > MOST_THREADS:
+            raise UsageError(
+                f"{pipeline.name} takes {counted(copies, 'actor')} with {threads} threads, at most"
+                f" {MOST_THREADS} can run",
+                "fewer items or jobs in flight, or workers and pools that let fewer at a task",
+            )
         link = _Links(pipeline, taken)
         actors: list[Actor] = []
         tasks: list[str] = []
@@ -268,7 +279,8 @@ def _stuck(made: Compiled, jobs: int, luck: random.Random) -> list[str]:
         luck.shuffle(order)
         for i in order:
             script = made.mix.actors[i].script
-            for _ in range(len(script)):
+            # Not always until it waits: others may come in between two takes.
+            for _ in range(luck.randint(1, len(script))):
                 op = script[at[i]]
                 if not _goes(op, tokens, most):
                     break

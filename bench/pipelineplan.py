@@ -3,9 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from bench.blocks import Block, Entry, Plan, Settings, Skip
+from bench.budget import rounded_up
 from bench.errors import HostError
 from bench.mix import Actor, Mix, mix_name
 from bench.mixplan import MixPlanner
@@ -14,6 +16,7 @@ from bench.pipelinemix import Compiled, Compiler, log_room
 from bench.pipelineplain import to_plain
 from bench.plan import PATIENCE
 from bench.remedyplan import Solo, alone, each_alone
+from bench.units import counted, format_duration
 
 PIPELINE, ALONE = "pipeline", "alone"
 """Ids of the blocks."""
@@ -74,8 +77,13 @@ def make(
     seed: int,
     costs: bool = False,
     skips: Sequence[Skip] = (),
+    least_rounds: int = 1,
+    budget_s: float = math.inf,
 ) -> Made:
     """Plan the settings, and every task alone; ``costs``: also with one and with all CPUs.
+
+    Where the fewest rounds exceed the budget, settings go from the end, then the tasks alone: not
+    with ``costs``, which nothing can be predicted without. The first setting stays.
 
     Raises
     ------
@@ -92,6 +100,60 @@ def make(
             raise HostError(f"{trial.name} cannot be run here: {refusal.reason}", refusal.remedy)
         else:
             refused.append(Skip(trial.name, refusal.reason, refusal.remedy))
+    rounds_s = min(rounds, least_rounds)
+    drafts = [_draft(kept, compiler, planner, jobs, deadline_s, costs)]
+    while drafts[-1].estimate_s * rounds_s > budget_s and len(kept) > 1:
+        kept = kept[:-1]
+        drafts.append(_draft(kept, compiler, planner, jobs, deadline_s, costs))
+    if drafts[-1].estimate_s * rounds_s > budget_s and not costs and drafts[-1].alone is not None:
+        drafts.append(replace(drafts[-1], alone=None))
+    draft = drafts[-1]
+    blocks = draft.blocks
+    plan = Plan(
+        "pipeline",
+        blocks,
+        rounds,
+        seed,
+        (*refused, *draft.missing),
+        tuple(reversed(_shed(drafts, rounds_s, budget_s))),
+        planner.memory_bytes(blocks),
+        (*_notes(kept), *_over(draft, rounds_s, budget_s)),
+    )
+    described = [_plain(trial, draft.solos[trial.name]) for trial in kept]
+    return Made(plan, {"jobs": jobs, "settings": described}, [*refused, *draft.missing])
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """Blocks of some settings, before it is known whether there is time for them."""
+
+    kept: Sequence[Trial]
+    settings: Block
+    alone: Block | None
+    solos: dict[str, Solo]
+    missing: tuple[Skip, ...]
+    jobs: int
+    job_s: float
+    """Of the first setting."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.settings,) if self.alone is None else (self.settings, self.alone)
+
+    @property
+    def estimate_s(self) -> float:
+        """Of one round."""
+        return sum(block.estimate_s for block in self.blocks)
+
+
+def _draft(
+    kept: Sequence[Trial],
+    compiler: Compiler,
+    planner: MixPlanner,
+    jobs: int,
+    deadline_s: float,
+    costs: bool,
+) -> _Draft:
     in_flight = max(trial.pipeline.in_flight for trial in kept)
     job_s = {trial.name: job_estimate_s(trial, compiler, planner) for trial in kept}
     settings = Settings(
@@ -108,24 +170,43 @@ def make(
         entry = planner.entry(trial.compiled.mix, settings)
         longer = entry.estimate_s + (jobs + 1.5 * in_flight) * job_s[trial.name]
         entries.setdefault(trial.mix, replace(entry, estimate_s=longer))
-    blocks = [Block(PIPELINE, "settings", tuple(entries.values()), settings)]
+    block = Block(PIPELINE, "settings", tuple(entries.values()), settings)
     solos, mixes = _alone(kept, compiler, planner, costs)
-    if mixes:
-        block, missing = planner.block(ALONE, "alone", mixes, ALONE_SETTINGS)
-        refused += missing
-        if block is not None:
-            blocks.append(block)
-    plan = Plan(
-        "pipeline",
-        tuple(blocks),
-        rounds,
-        seed,
-        tuple(refused),
-        memory_bytes=planner.memory_bytes(blocks),
-        notes=_notes(kept),
+    alone, missing = planner.block(ALONE, "alone", mixes, ALONE_SETTINGS) if mixes else (None, [])
+    return _Draft(kept, block, alone, solos, tuple(missing), jobs, job_s[kept[0].name])
+
+
+def _shed(drafts: Sequence[_Draft], rounds: int, budget_s: float) -> list[Skip]:
+    """What each draft lacks of the one before it."""
+    everything = f"--budget {rounded_up(rounds * drafts[0].estimate_s)} measures everything"
+    found = []
+    for more, less in pairwise(drafts):
+        gone = more.kept[-1].name if len(less.kept) < len(more.kept) else "tasks alone"
+        seconds = rounds * (more.estimate_s - less.estimate_s)
+        reason = f"over the budget of {format_duration(budget_s)}"
+        found.append(Skip(gone, f"{reason}: takes {format_duration(seconds)}", everything))
+    return found
+
+
+def _over(draft: _Draft, rounds: int, budget_s: float) -> tuple[str, ...]:
+    """What to say where even the first setting exceeds the budget."""
+    seconds = rounds * draft.estimate_s
+    if seconds <= budget_s:
+        return ()
+    in_flight = draft.kept[0].pipeline.in_flight
+    too_many = (seconds - budget_s) / (rounds * draft.job_s)
+    fewer = int((draft.jobs - too_many) // in_flight) * in_flight
+    samples = int(budget_s / draft.estimate_s)
+    if fewer >= LEAST_JOBS:
+        way_out = f"--jobs {fewer} would fit"
+    else:
+        fewer_rounds = f"--samples {samples} or " if samples else ""
+        way_out = f"no --jobs would fit, {fewer_rounds}--budget {rounded_up(seconds)} would"
+    what = draft.kept[0].name if draft.alone is None else f"{draft.kept[0].name} and tasks alone"
+    return (
+        f"{what} in {counted(rounds, 'round')} of {draft.jobs} jobs: about"
+        f" {format_duration(seconds)}, over the budget of {format_duration(budget_s)}; {way_out}",
     )
-    described = [_plain(trial, solos[trial.name]) for trial in kept]
-    return Made(plan, {"jobs": jobs, "settings": described}, refused)
 
 
 def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:

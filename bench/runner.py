@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from bench.blocks import Block, Entry, Settings
 from bench.errors import PagestormError
 from bench.journal import Journal, Line, State
-from bench.mix import FileRef, Mix, actor_name, mix_name
+from bench.mix import FileRef, Mix, actor_name, mix_name, told_stuck
 from bench.place import oversubscribed
 from bench.schema import EXTRA_FIELDS, LEAST_KNOWN, LEAST_MATCHING, SAMPLE_FIELDS, SCHEMA
 from bench.spawn import WORKER, run_worker
@@ -278,7 +278,11 @@ def why_invalid(mix: Mix, response: Mapping[str, Any]) -> str:
     if len(actors) != len(mix.actors):
         return f"answer: {len(actors)} actors answered for {len(mix.actors)}"
     if response["deadline_hit"]:
-        return "deadline: the window was closed before every measured actor had made its passes"
+        stuck = {name: row.get("stuck", 0) for name, row in response["pools"].items()}
+        return (
+            "deadline: the window was closed before every measured actor had made its passes"
+            + told_stuck(mix, stuck)
+        )
     for i, actor in enumerate(actors):
         policy = mix.actors[i].policy
         for when in ("before", "after"):

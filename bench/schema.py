@@ -44,7 +44,7 @@ SAMPLE_FIELDS = (
     "window_s",  # length of the window
     "deadline_hit",  # closed by the deadline before min_passes
     "actors",  # list of ACTOR_FIELDS objects, in the mix's order
-    "pools",  # {name: {"wait_s", "takes", "puts", "blocked"}}, of the window
+    "pools",  # {name: {"wait_s", "takes", "puts", "blocked", "stuck"}}, of the window
     "where",  # {"pingpong_before_ns", "pingpong_after_ns", "state", "adds_per_ns"}; state: one CPU,
     # near, far, moved, or unknown: not all of several threads are pinned, or no round trip seen
     "disturbed",  # {counter: delta over the window}, see DISTURBANCES

@@ -154,6 +154,7 @@ def measure(request: dict[str, Any], began: float) -> dict[str, Any]:
                 "takes": raw.pools[i].takes,
                 "puts": raw.pools[i].puts,
                 "blocked": raw.pools[i].blocked,
+                "stuck": raw.pools[i].stuck,
             }
             for i, pool in enumerate(mix.pools)
         },

@@ -29,6 +29,7 @@ typedef struct {
     /* Fair: numbers drawn, and the number that is next, of each priority. */
     _Atomic uint32_t drawn[PS_PRIORITIES], served[PS_PRIORITIES];
     _Atomic uint64_t wait_ns, takes, puts, blocked; /* as in ps_pool_result */
+    uint32_t stuck; /* of waiters, when the deadline passed */
 } ps_pool_state;
 
 /* Joined actors: what the leader tells the team, and the pass log. */

@@ -273,12 +273,20 @@ static bool nap_until(ps_run_state *run, uint64_t until)
     return ps_control_ended(run->control);
 }
 
+/* Before they are told that it is over. */
+static void note_stuck(ps_control *control)
+{
+    for (uint32_t i = 0; i < control->n_pools; i++)
+        control->pools[i].stuck = atomic_load(&control->pools[i].waiters);
+}
+
 /* Until every measured actor has made its passes of the warm-up. */
 static void nap_while_cold(ps_run_state *run)
 {
     uint64_t until = ps_clock_ns() + run->mix->deadline_ns;
     while (atomic_load(&run->control->cold) && !ps_control_ended(run->control)) {
         if (ps_clock_ns() > until) {
+            note_stuck(run->control);
             fail(run, ETIMEDOUT, "warm",
                  "the deadline passed before every measured actor had made its passes of the "
                  "warm-up");
@@ -307,6 +315,7 @@ static void conduct(ps_run_state *run, ps_result *result)
             fail(run, ETIMEDOUT, "window", "the deadline passed before the passes were done");
         } else {
             result->deadline_hit = true;
+            note_stuck(control);
             ps_control_close(control, ps_clock_ns());
         }
     }
@@ -414,12 +423,17 @@ static void collect(const ps_run_state *run, ps_result *result)
             value_of_sliced(run, a, result->window_ns, &result->threads[row], out);
         row += actor->n_threads;
     }
+}
+
+static void collect_pools(const ps_control *control, const ps_mix *mix, ps_result *result)
+{
     for (uint32_t i = 0; result->pools && i < mix->n_pools; i++)
         result->pools[i] = (ps_pool_result){
             .wait_ns = atomic_load(&control->pools[i].wait_ns),
             .takes = atomic_load(&control->pools[i].takes),
             .puts = atomic_load(&control->pools[i].puts),
             .blocked = atomic_load(&control->pools[i].blocked),
+            .stuck = control->pools[i].stuck,
         };
 }
 
@@ -556,6 +570,7 @@ int ps_run(const ps_mix *mix, ps_result *result)
     result->code = ps_control_code(run->control);
     memcpy(result->why, run->control->why, sizeof result->why);
     memcpy(result->stage, run->control->stage, sizeof result->stage);
+    collect_pools(run->control, mix, result);
     if (!result->code)
         collect(run, result);
     ps_control_free(run->control);

@@ -263,6 +263,7 @@ typedef struct {
  * that lay in it, wholly or in part. */
 typedef struct {
     uint64_t wait_ns, takes, puts, blocked;
+    uint32_t stuck; /* scripts that waited for it when the deadline passed */
 } ps_pool_result;
 
 typedef struct {

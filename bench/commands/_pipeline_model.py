@@ -1,11 +1,13 @@
 """What ``pipeline simulate`` and ``plan`` know of a pipeline and of this host."""
 
 import argparse
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.commands._pipeline_reach import Reach
 from bench.errors import UsageError
 from bench.mix import Actor
 from bench.pipeline import Pipeline, Task
@@ -127,6 +129,8 @@ class Model:
     """Of seconds per job, relative."""
     error_from: str
     setting: "Setting"
+    reach: Reach = field(default_factory=Reach)
+    jobs_asked: bool = False
 
     def run(self, pipeline: Pipeline, events: bool = False) -> "Simulated":
         """Simulate one variant."""
@@ -171,13 +175,14 @@ def model(args: argparse.Namespace) -> Model:
     from bench.resources import read_resources
 
     for name in ("jobs", "cpus", "crosstalk"):
-        if (getattr(args, name) or 0) < 0:
-            raise UsageError(f"--{name} cannot be negative")
+        value = getattr(args, name) or 0
+        if not 0 <= value < math.inf:
+            raise UsageError(f"--{name} is a number from 0 on, not {value}")
     resources = read_resources()
     if args.cpus:  # shares of the CPUs in the file are of these, too
         resources = replace(resources, threads=args.cpus)
-    _, pipeline = read_pipeline(args, resources, known_probe())
-    checked, known = _checked(args.calibration)
+    read, pipeline = read_pipeline(args, resources, known_probe())
+    checked, known, reach = _checked(args.calibration)
     error, error_from = error_of(checked)
     return Model(
         pipeline,
@@ -191,6 +196,8 @@ def model(args: argparse.Namespace) -> Model:
         error,
         error_from,
         Setting(native, resources, tuple(native.policies())),
+        reach or Reach.of_file(read.tested, pipeline),
+        args.jobs is not None,
     )
 
 
@@ -202,10 +209,10 @@ def error_of(checked: "Calibration | None") -> tuple[float, str]:
     return ERROR, "not checked here: twice the error on published changes of a prover"
 
 
-def _checked(folder: str | None) -> "tuple[Calibration | None, Known]":
-    """Calibration of a check, and its costs by what was measured."""
+def _checked(folder: str | None) -> "tuple[Calibration | None, Known, Reach | None]":
+    """Calibration of a check, its costs by what was measured, and how far it reaches."""
     if folder is None:
-        return None, Known()
+        return None, Known(), None
     from analysis.calibration import read
     from bench.commands._pipeline_check import costs_of
     from bench.commands._remedy_schedule import rows_of
@@ -218,14 +225,16 @@ def _checked(folder: str | None) -> "tuple[Calibration | None, Known]":
     _, options = read_plan(path)
     rows = rows_of(read_state(path))
     found: dict[tuple[str, Actor], Any] = {}
+    ran = []
     for row in options["pipeline"]["settings"]:
         costs, _ = costs_of(row, rows)
         pipeline = from_plain(row["pipeline"])
+        ran.append(pipeline)
         for name, cost in costs.items():
             actor = pipeline.task(name).actor
             if actor is not None:
                 found.setdefault((name, _work(actor)), (cost, actor.threads))
-    return checked, Known(found)
+    return checked, Known(found), Reach.of_check(ran)
 
 
 def _interrupts(texts: list[str], pipeline: Pipeline) -> dict[str, float]:
@@ -236,7 +245,10 @@ def _interrupts(texts: list[str], pipeline: Pipeline) -> dict[str, float]:
     for text in texts:
         name, value = parse_setting(text)
         task = pipeline.task(name)
-        found[task.name] = _lost(value, task) if Path(value).is_dir() else parse_share(value)
+        share = _lost(value, task) if Path(value).is_dir() else parse_share(value)
+        if share >= 1:
+            raise UsageError(f"--interrupts {text}: nothing would be left of everybody's time")
+        found[task.name] = share
     return found
 
 

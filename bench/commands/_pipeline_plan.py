@@ -1,8 +1,10 @@
 """``bench pipeline plan``: which limit or interlock would raise a pipeline's throughput."""
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.errors import UsageError
@@ -33,26 +35,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Simulate one change after the other and rank them."""
     from analysis.ranking import rank
-    from bench.commands._pipeline_model import model
+    from bench.commands._pipeline_model import JOBS, model
     from bench.commands._pipeline_request import variants
 
     known = model(args)
     base = known.run(known.pipeline)
+    if math.isnan(base.seconds_per_job):
+        raise UsageError(
+            f"{known.jobs} jobs are too few to rank changes by seconds per job",
+            f"--jobs {max(JOBS, 20 * known.pipeline.in_flight)}, or leave it out",
+        )
     results: list[tuple[str, Simulated]] = []
     left_out: list[str] = []
     asked, skips = variants(known.pipeline, args, known.setting)
     left_out += [f"{skip.what}: {skip.reason}" for skip in skips]
     mine = asked if args.sweep or args.remedy else []
     seen = {known.pipeline}
+    here = known.reach.beyond(known.pipeline)
+    untested: dict[str, str] = {}
     for name, made in [*mine, *limits(known), *interlocks(known, left_out)]:
         if made in seen:
             continue
         seen.add(made)
         try:
             results.append((name, known.run(made)))
+            untested[name] = known.reach.beyond(made)
         except UsageError as error:  # it was not measured that way, or it stands still
             left_out.append(f"{name}: {error}")
-    ranked = rank(base, results, known.error)
+    ranked = [
+        replace(r, claim=f"no claim: {why}") if (why := here or untested[r.name]) else r
+        for r in rank(base, results, known.error)
+    ]
     if args.json:
         _dump(base, ranked, left_out, known)
     else:

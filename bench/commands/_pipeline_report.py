@@ -45,7 +45,7 @@ def build(folder: Path, options: Mapping[str, Any], *, logs: bool = True) -> "Pr
             if write_timeline(path, mine[0], layout, row["name"]):
                 timelines[row["name"]] = str(path)
     plan, _ = read_plan(folder)
-    skipped = tuple(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+    skipped = tuple(f"{skip.what}: {skip.reason}" for skip in (*plan.skips, *plan.shed))
     return ProxyReport(spec["name"], tuple(results), timelines, (*skipped, *notes(state)))
 
 
@@ -94,7 +94,13 @@ def write_timeline(path: Path, sample: "Sampled", layout: "Layout", setting: str
 def notes(state: State) -> tuple[str, ...]:
     """What was rejected or left out, and why."""
     found = [drop.reason for drop in state.dropped.values()]
-    found += [reason for tally in state.tallies.values() for reason in tally.reasons]
+    # A case that was dropped for a reason has told it.
+    found += [
+        reason
+        for tally in state.tallies.values()
+        for reason in tally.reasons
+        if not any(reason in told for told in found)
+    ]
     if any("deadline" in reason for reason in found):
         found.append("more time: --jobs with fewer, or a longer deadline in the file")
     return tuple(dict.fromkeys(found))

@@ -1,6 +1,7 @@
 """What ``bench pipeline run`` and ``check`` are asked for, and the plan that it comes to."""
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -58,7 +59,11 @@ def add_run_arguments(parser: argparse.ArgumentParser, samples: int) -> None:
 
     parser.add_argument("--samples", type=int, metavar="N", help=f"of each setting ({samples})")
     parser.add_argument("--jobs", type=int, metavar="N", help="of one sample, after the filling")
-    parser.add_argument("--budget", metavar="TIME", help="no new round that would exceed it")
+    parser.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="for everything; sheds settings from the end, then tasks alone",
+    )
     parser.add_argument("--max-memory", metavar="SIZE", help="live memory of a sample (a quarter)")
     parser.add_argument("--dead-band", metavar="SHARE", help="smallest effect that matters (2%%)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and of order")
@@ -79,6 +84,10 @@ def measure(
     if args.dry_run:
         _planview.show(sitting.plan, sys.stdout, args.json, called(sitting.options))
         return 0
+    if not args.resume:
+        left_out = [f"left out: {skip.what}: {skip.reason}" for skip in sitting.plan.shed]
+        notes = [f"note: {note}" for note in sitting.plan.notes]
+        sys.stderr.writelines(f"{line}\n" for line in (*left_out, *notes))
     code = sitting.run()
     show(sitting.folder, sitting.options, args.json)
     return code
@@ -108,7 +117,7 @@ def session(args: argparse.Namespace, name: str, samples: int, costs: bool) -> "
             way_out = f"{program_name()} pipeline {begun} --resume {args.resume}" if begun else ""
             raise UsageError(f"{args.resume} is not a pipeline {name}", way_out)
     else:
-        made, options = plan(args, samples, costs)
+        made, options = plan(args, samples, costs, budget_s)
         options["pipeline"]["command"] = name
         folder = Path(args.output) if args.output else default_folder()
         found = Session(folder, made.plan, options, as_json=args.json, budget_s=budget_s)
@@ -116,20 +125,25 @@ def session(args: argparse.Namespace, name: str, samples: int, costs: bool) -> "
     return found
 
 
-def plan(args: argparse.Namespace, samples: int, costs: bool) -> "tuple[Made, dict[str, Any]]":
+def plan(
+    args: argparse.Namespace, samples: int, costs: bool, budget_s: float | None
+) -> "tuple[Made, dict[str, Any]]":
     """Plan of the flags, and its options."""
     from bench import native
     from bench.commands._session import parse_share
     from bench.commands.run import _probe
     from bench.mixplan import MixPlanner
-    from bench.pipelinefile import DEFAULT
+    from bench.pipelinefile import DEFAULT, MOST_JOBS
     from bench.pipelinemix import Compiler
     from bench.pipelineplan import jobs_of, make
     from bench.resources import read_resources
+    from bench.runner import Runner
     from bench.units import parse_size
 
     if args.samples is not None and args.samples < 1:
         raise UsageError("at least one sample is needed", f"--samples {samples}")
+    if args.jobs is not None and not 1 <= args.jobs <= MOST_JOBS:
+        raise UsageError(f"--jobs is 1 to {MOST_JOBS}, not {args.jobs}")
     resources = read_resources()
     probe = _probe(argparse.Namespace(topology="", dry_run=args.dry_run))
     read, pipeline = read_pipeline(args, resources, probe)
@@ -149,6 +163,8 @@ def plan(args: argparse.Namespace, samples: int, costs: bool) -> "tuple[Made, di
         seed=args.seed,
         costs=costs,
         skips=skips,
+        least_rounds=Runner.least_rounds,
+        budget_s=math.inf if budget_s is None else budget_s,
     )
     options = {
         "dead_band": parse_share(args.dead_band) or read.dead_band,

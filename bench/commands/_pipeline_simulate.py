@@ -73,7 +73,10 @@ def _dump(
 ) -> None:
     from bench.commands._session import dump_json
 
-    settings = [{"setting": name, **plain(result)} for name, _, result in results]
+    settings = [
+        {"setting": name, **plain(result), "no_claim": known.reach.beyond(made) or None}
+        for name, made, result in results
+    ]
     left_out = [{"setting": skip.what, "reason": skip.reason} for skip in skips]
     dump_json(known.document(settings=settings, left_out=left_out), sys.stdout)
 
@@ -82,26 +85,33 @@ def _show(
     results: "list[tuple[str, Pipeline, Simulated]]", skips: "list[Skip]", known: "Model"
 ) -> None:
     from bench.commands._tables import make_console, number, print_list, table
+    from bench.units import counted
 
     console = make_console(sys.stdout)
+    totals = (f"{counted(known.jobs, 'job')}, s", "each") if known.jobs_asked else ()
     table(
         console,
         f"{known.pipeline.name}, simulated: seconds per job, filling and draining left out",
-        ("<setting", "s/job", "within", "to fill, s", "<what binds"),
+        ("<setting", "s/job", "within", "to fill, s", *totals, "<what binds"),
         (
             [
                 name,
                 number(result.seconds_per_job),
-                within(result.seconds_per_job, known.error),
+                "no claim"
+                if known.reach.beyond(made)
+                else within(result.seconds_per_job, known.error),
                 number(result.offset_s),
+                *((number(result.total_s), number(result.total_s / known.jobs)) if totals else ()),
                 result.binding.why,
             ]
-            for name, _, result in results
+            for name, made, result in results
         ),
     )
     if len(results) == 1:
         _details(results[0][2], known.pipeline)
     console.print(f"within: ± {known.error:.0%}, {known.error_from}", markup=False)
+    untested = {name: known.reach.beyond(made) for name, made, _ in results}
+    print_list(console, "no claim", [f"{name}: {why}" for name, why in untested.items() if why])
     print_list(console, "left out", [f"{skip.what}: {skip.reason}" for skip in skips])
 
 

@@ -2,9 +2,12 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from analysis.compare import Change, Changes
 
 SUMMARY = "compare two results: files or directories, before and after"
@@ -83,24 +86,27 @@ def _show(before: str, after: str, found: "Changes", threshold: float | None) ->
     from bench.commands._tables import make_console, percent, print_list, table
 
     console = make_console(sys.stdout)
+    called = _settings(before, after)
     console.print(f"before: {before}", markup=False, soft_wrap=True)
     console.print(f"after:  {after}", markup=False, soft_wrap=True)
     table(
         console,
         "change in speed, 95 % interval",
         ("<case", "before -> after", "change", "", "|verdict"),
-        (_cells(change) for change in found.changes if change.decision.n),
+        (_cells(change, called) for change in found.changes if change.decision.n),
     )
     print_list(
         console,
         "no verdict",
-        [f"{c.name}: {c.decision.reason}" for c in found.changes if not c.decision.n],
+        [f"{_name(c, called)}: {c.decision.reason}" for c in found.changes if not c.decision.n],
     )
     unclear = [c for c in found.changes if c.verdict == "cannot tell"]
-    print_list(console, "cannot tell", [f"{c.name}: {c.decision.reason}" for c in unclear])
+    print_list(
+        console, "cannot tell", [f"{_name(c, called)}: {c.decision.reason}" for c in unclear]
+    )
     print_list(console, "not the same work", [str(refusal) for refusal in found.refused])
-    print_list(console, "only before", _shortened(found.only_before))
-    print_list(console, "only after", _shortened(found.only_after))
+    print_list(console, "only before", _shortened(found.only_before, called))
+    print_list(console, "only after", _shortened(found.only_after, called))
     print_list(console, "notes", found.notes)
     if threshold:
         n = len(found.slower)
@@ -109,16 +115,40 @@ def _show(before: str, after: str, found: "Changes", threshold: float | None) ->
         console.print(f"{told} {verb} slower by more than {percent(threshold)[1:]}", markup=False)
 
 
-def _shortened(cases: list[str]) -> list[str]:
+def _settings(*paths: str) -> dict[str, str]:
+    """Settings of pipelines, by their mixes: names of those run to kilobytes."""
+    from bench.planfile import read_plan
+    from bench.schema import PLAN
+
+    found: dict[str, str] = {}
+    for path in map(Path, paths):
+        if (path / PLAN).is_file():
+            _, options = read_plan(path)
+            spec = options.get("pipeline", {})
+            for row in spec.get("settings", ()):
+                found.setdefault(row["mix"], f"{spec['name']}, {row['name']}")
+    return found
+
+
+def _called(case: str, called: "Mapping[str, str]") -> str:
+    return next((told for mix, told in called.items() if case.startswith(mix)), "")
+
+
+def _name(change: "Change", called: "Mapping[str, str]") -> str:
+    return _called(change.case, called) or change.name
+
+
+def _shortened(cases: list[str], called: "Mapping[str, str]") -> list[str]:
+    cases = [_called(case, called) or case for case in cases]
     rest = len(cases) - MOST_LINES
     return cases if rest <= 0 else [*cases[:MOST_LINES], f"and {rest} more"]
 
 
-def _cells(change: "Change") -> list[str]:
+def _cells(change: "Change", called: "Mapping[str, str]") -> list[str]:
     from bench.commands._tables import number, percent, percent_interval
 
     return [
-        change.name,
+        _name(change, called),
         f"{number(change.before)} -> {number(change.after)} {change.unit}",
         percent(change.gain[0]),
         percent_interval(change.decision.low, change.gain),

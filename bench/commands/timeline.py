@@ -1,6 +1,7 @@
 """``bench timeline``: what the log of a pipeline says about overlap."""
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +75,10 @@ def run(args: argparse.Namespace) -> int:
     for name in args.output:
         if Path(name).suffix not in FORMATS:
             raise UsageError(f"cannot write {name}", f"name it {', '.join(FORMATS)}")
-    if args.dead_band < 0:
+        # Before a long log is read, not after it.
+        if not Path(name).parent.is_dir():
+            raise UsageError(f"cannot write {name}: there is no such folder", "choose another -o")
+    if not 0 <= args.dead_band < math.inf:
         raise UsageError("--dead-band must be 0 or more")
     waits = WAITS | set(filter(None, (args.waits or "").split(",")))
     log = read_log(*args.logs, waits=waits)

@@ -270,3 +270,8 @@ def test_a_whole_task_waits_for_all_items_of_its_job():
     found = simulate(line, jobs=1, events=True)
     assert [e.start_s for e in found.events if e.task == "join"] == [3]
     assert found.total_s == pytest.approx(3 + 5 + 1.5)
+
+
+def test_more_items_than_fit_into_memory_are_refused_before_they_are_made():
+    with pytest.raises(UsageError, match="are more than"):
+        simulate(Pipeline("line", (Task("a", seconds=1.0),), items=1000), jobs=10**6)

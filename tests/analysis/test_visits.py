@@ -136,6 +136,22 @@ class TestVisits:
         # Of two tokens over 50 ms: one from 0 to 30 and from 32 on, one from 1 to 20, 22 to 40.
         assert used == {"w": pytest.approx((30 + 18 + 19 + 18) / 100)}
 
+    @pytest.mark.parametrize("capacity", [0, 2])
+    def test_whoever_wakes_up_before_a_put_is_noted_holds_no_more_than_there_is(self, capacity):
+        """Both tokens are out all the time, and every put is noted late."""
+        pools = (Pool("w", 2, capacity), *MIX.pools[1:])
+        late = [
+            Event(which, 0, op, cycle, at * MS, end * MS)
+            for which in (0, 1)
+            for cycle in range(4)
+            for op, at, end in (
+                (1, 10 * cycle, 10 * cycle),
+                (3, 10 * cycle + 10, 10 * cycle + 13),
+            )
+        ]
+        used = pool_use(late, replace(LAYOUT, mix_name=mix_name(Mix(MIX.actors, pools))), 40 * MS)
+        assert used == {"w": pytest.approx(1)}
+
     def test_pools_are_counted_in_the_window_only(self):
         late = [
             Event(e.actor, 0, e.op, e.cycle, e.start_ns - 10 * MS, e.end_ns - 10 * MS)

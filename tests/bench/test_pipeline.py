@@ -1,5 +1,7 @@
 """The description of a pipeline: what it refuses, and what bounds a task."""
 
+import math
+
 import pytest
 
 from bench.errors import UsageError
@@ -50,3 +52,17 @@ def test_order_puts_each_task_behind_those_it_waits_for():
 def test_faults_are_named(tasks, says):
     with pytest.raises(UsageError, match=says):
         Pipeline("line", tasks)
+
+
+@pytest.mark.parametrize("changed", [{"seconds": math.nan}, {"jitter": math.inf}])
+def test_what_is_no_number_is_a_fault(changed):
+    with pytest.raises(UsageError, match="is a number"):
+        Task("a", **changed)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"items": 10**8}, {"in_flight": 10**8}, {"pools": (Pool("p", 2**40),)}]
+)
+def test_slips_by_orders_of_magnitude_are_faults(changed):
+    with pytest.raises(UsageError, match="more than"):
+        Pipeline("line", (Task("a"),), **changed)

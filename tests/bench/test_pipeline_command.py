@@ -154,11 +154,56 @@ def test_a_result_is_printed_again_and_belongs_to_its_command(ran):
     assert f"pipeline run --resume {folder}" in other.stderr
 
 
+def test_a_comparison_names_settings_not_mixes(ran):
+    done = bench("compare", str(ran[0]), str(ran[0]))
+    assert done.returncode == 0, done.stderr
+    assert "line, mutex:mv" in done.stdout
+    assert "script=" not in done.stdout
+
+
 def test_a_dry_run_names_settings_not_mixes(line):
     done = bench("pipeline", "run", str(line), "--sweep", "pw=1..2", "--dry-run")
     assert done.returncode == 0
     assert "pw=1: " in done.stdout
     assert "script=" not in done.stdout
+
+
+def planned(line, *flags, command="run"):
+    done = bench("pipeline", command, str(line), *flags, "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_budget_sheds_settings_from_the_end_then_tasks_alone(line):
+    sweep = ("--sweep", "pw=1..4", "--jobs", "40")
+    everything = planned(line, *sweep)
+    assert not everything["shed"]
+    enough = everything["estimate_s"] + 1
+    assert planned(line, *sweep, "--budget", f"{enough}s")["digest"] == everything["digest"]
+    some = planned(line, *sweep, "--budget", f"{enough * 0.6}s")
+    assert [skip["what"] for skip in some["shed"]] == ["pw=3", "pw=4"]
+    assert [block["id"] for block in some["blocks"]] == ["pipeline", "alone"]
+    assert some["rounds"] == everything["rounds"]
+    assert some["estimate_s"] <= enough * 0.6
+    assert not some["notes"]
+    few = planned(line, *sweep, "--budget", "1s")
+    assert [block["id"] for block in few["blocks"]] == ["pipeline"]
+    assert few["shed"][0]["what"] == "tasks alone"
+    assert "over the budget of 1s" in few["notes"][0]
+
+
+def test_a_check_keeps_its_tasks_alone_within_any_budget(line):
+    few = planned(line, "--sweep", "pw=1..2", "--budget", "1s", command="check")
+    assert [block["id"] for block in few["blocks"]] == ["pipeline", "alone"]
+    assert [skip["what"] for skip in few["shed"]] == ["pw=2"]
+    assert "and tasks alone" in few["notes"][0]
+
+
+def test_jobs_that_a_budget_has_room_for_do_fit(line):
+    flags = ("--set", "gpu.seconds=100ms", "--samples", "2", "--budget", "10s")
+    (note,) = planned(line, *flags, "--jobs", "200")["notes"]
+    jobs = note.partition("--jobs ")[2].split()[0]
+    assert not planned(line, *flags, "--jobs", jobs)["notes"]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +214,8 @@ def test_a_dry_run_names_settings_not_mixes(line):
         (("--remedy", "mutex:nobody"), "nobody"),
         (("--sweep", "pw"), "NAME=VALUE"),
         (("--samples", "0"), "one sample"),
+        (("--jobs", "0"), "--jobs is 1 to"),
+        (("--jobs", "999999999"), "--jobs is 1 to"),
     ],
 )
 def test_faults_are_said_before_anything_runs(line, tmp_path, flags, says):

@@ -155,6 +155,21 @@ def test_two_locks_taken_in_opposite_orders_are_found():
         compiled(Pipeline("knot", tasks, (Pool("x", 1), Pool("y", 1)), in_flight=2))
 
 
+def test_two_locks_that_single_tasks_take_in_opposite_orders_are_found():
+    tasks = (
+        Task("x", seconds=0.001, takes=(("a", 1), ("b", 1)), puts=(("a", 1), ("b", 1))),
+        Task("y", after=("x",), takes=(("b", 1), ("a", 1)), puts=(("a", 1), ("b", 1))),
+    )
+    knot = Pipeline("knot", tasks, (Pool("a", 1), Pool("b", 1)), items=2, in_flight=2)
+    with pytest.raises(UsageError, match="waits for a token of"):
+        compiled(knot)
+
+
+def test_more_actors_than_can_run_are_refused_at_once():
+    with pytest.raises(UsageError, match="100000 actors"):
+        compiled(Pipeline("many", (Task("x", seconds=0.001),), items=100_000))
+
+
 def test_no_task_may_take_the_name_of_what_counts_jobs():
     with pytest.raises(UsageError, match="job"):
         compiled(Pipeline("line", (Task(JOB),)))

@@ -7,8 +7,9 @@ import pytest
 from analysis.ranking import claim
 from bench.cli import main
 from bench.commands._pipeline_model import Known
+from bench.commands._pipeline_reach import Reach
 from bench.errors import UsageError
-from bench.mix import Actor
+from bench.mix import Actor, Pool
 from bench.pipeline import Pipeline, Task
 
 LINE = """
@@ -180,3 +181,63 @@ def test_what_interrupts_take_is_read_from_an_attribution(tmp_path, monkeypatch)
 )
 def test_a_gain_within_the_models_error_is_no_claim(gain, says):
     assert claim(gain, 0.1).startswith(says)
+
+
+def test_the_total_of_the_jobs_asked_for_is_printed_even_of_few(line, capsys):
+    _, printed = run(capsys, "simulate", line, "--cpus", "0", "--jobs", "4")
+    (setting,) = document(capsys, "simulate", line, "--cpus", "0", "--jobs", "4")["settings"]
+    # Sixteen items of 1.5 s behind one another, and the first of them 2 s before.
+    assert setting["total_s"] == pytest.approx(26)
+    header, row = (
+        next(row.split() for row in printed.out.splitlines() if row.split()[:1] == [first])
+        for first in ("setting", "as")
+    )
+    assert header[-6:-3] == ["4", "jobs,", "s"]
+    assert {"26.0", "6.50"} <= set(row)
+    _, printed = run(capsys, "simulate", line, "--cpus", "0")
+    assert "jobs, s" not in printed.out
+
+
+def test_beyond_what_the_file_says_was_tested_nothing_is_claimed(tmp_path, capsys):
+    path = tmp_path / "line.toml"
+    path.write_text(f"{LINE}\n[tested]\nworkers = 3\n")
+    beside = ("simulate", str(path), "--cpus", "0", "--sweep", "workers=2..4")
+    code, printed = run(capsys, *beside)
+    assert code == 0
+    assert "workers=4: nothing tests the model beyond workers=3" in printed.out
+    claims = {s["setting"]: s["no_claim"] for s in document(capsys, *beside)["settings"]}
+    assert [name for name, why in claims.items() if why] == ["workers=4"]
+    ranked = document(capsys, "plan", str(path), "--cpus", "0", "--sweep", "gpu=2,3")["ranked"]
+    worth = {r["name"]: r["claim"] for r in ranked}
+    assert worth["workers=4"].startswith("no claim: nothing tests")
+    assert worth["gpu=2"] == "faster"
+    base = document(capsys, "plan", str(path), "--cpus", "0", "--set", "workers=4")["ranked"]
+    assert all(r["claim"].startswith("no claim: nothing tests") for r in base)
+
+
+def test_a_check_vouches_for_twice_as_far_as_it_went():
+    def line(tokens):
+        return Pipeline("line", (Task("a", seconds=1.0),), (Pool("pw", tokens),))
+
+    reach = Reach.of_check([line(2), line(4)])
+    assert [bool(reach.beyond(line(n))) for n in (1, 8, 9)] == [False, False, True]
+
+
+def test_a_file_may_not_vouch_for_what_it_does_not_have(tmp_path, capsys):
+    path = tmp_path / "line.toml"
+    path.write_text(f"{LINE}\n[tested]\nwokers = 3\n")
+    code, printed = run(capsys, "simulate", str(path))
+    assert code == 2
+    assert "tested: no 'wokers'" in printed.err
+
+
+def test_changes_are_not_ranked_by_jobs_too_few_for_a_rate(line, capsys):
+    code, printed = run(capsys, "plan", line, "--jobs", "3")
+    assert code == 2
+    assert "too few" in printed.err
+
+
+def test_interrupts_leave_something(line, capsys):
+    code, printed = run(capsys, "simulate", line, "--interrupts", "make=200%")
+    assert code == 2
+    assert "nothing would be left" in printed.err

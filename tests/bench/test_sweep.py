@@ -237,7 +237,7 @@ def test_pydantic_is_imported_for_files_of_users_only():
         for p in folder.rglob("*.py")
         if re.search("^(from|import) pydantic", p.read_text(), re.M)
     ]
-    assert sorted(users) == ["scenariofile.py", "sweep.py", "sweepfile.py"]
+    assert sorted(users) == ["pipelinefile.py", "scenariofile.py", "sweep.py", "sweepfile.py"]
 
 
 def test_two_kernels_are_no_comparison_of_parameters():

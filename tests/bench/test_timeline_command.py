@@ -119,6 +119,7 @@ def test_figures_can_be_checked_without_a_log(told):
         ([SAMPLE, "-o", "none/report.md"], "cannot write none/report.md"),
         ([SAMPLE, "--stated", "x"], "not a stated figure"),
         ([SAMPLE, "--dead-band", "-1"], "--dead-band must be 0 or more"),
+        ([SAMPLE, "--dead-band", "nan"], "--dead-band must be 0 or more"),
         ([ROOT / "README.md"], "nothing to read"),
     ],
 )

@@ -156,6 +156,25 @@ class TestWindow:
         raw = native.run(Mix((slow,)), replace(QUICK, min_passes=1000, deadline_s=0.1))
         assert raw.deadline_hit
 
+    @pytest.mark.parametrize("warm_passes", [0, 1])
+    def test_a_deadline_names_the_pools_that_were_waited_for(self, warm_passes):
+        spin = Actor("spin", "scalar", "base", 1, 0)
+        mix = Mix(
+            (
+                replace(spin, role="measured", script=parse_script("take(gpu).pass")),
+                replace(spin, role="background", script=parse_script("take(lock).pass.put(lock)")),
+            ),
+            (Pool("gpu", 0, fair=True), Pool("lock", 1, fair=True)),
+        )
+        settings = replace(QUICK, warm_passes=warm_passes, deadline_s=0.1)
+        if warm_passes:
+            with pytest.raises(native.RunFailedError, match=r"waiting: 1 actor for gpu$"):
+                native.run(mix, settings)
+        else:
+            raw = native.run(mix, settings)
+            assert raw.deadline_hit
+            assert [raw.pools[i].stuck for i in range(2)] == [1, 0]
+
     def test_clock_and_histogram_agree(self):
         raw = native.run(
             Mix((Actor("sleep", "scalar", "base", 1, 0, (("step_us", 2000),)),)), QUICK
