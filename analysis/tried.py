@@ -140,7 +140,9 @@ def choose(lines: Sequence[Line], spec: Spec) -> Choice:
     ratios, walls = {}, {}
     for name in spec.shows:
         paired = pairs(found, name).log_ratios
-        if paired.size and not failing([found], name):
+        # One that was given up for its time is out for good.
+        whole = len(found.get(name, {})) >= spec.pilot_rounds
+        if paired.size and whole and not failing([found], name):
             ratios[name] = paired
             walls[name] = _wall_s(found, name)
     spent = sum(line["wall_s"] + GAP_S for line in lines if line["block"] != VERDICT)
@@ -325,6 +327,8 @@ def effect(found: Runs, name: str, shows: Sequence[str]) -> Effect:
     took = tuple(change for change in changes if 2 * change.changed >= change.n)
     if took:
         return Effect(True, took)
+    if 0 < len(found.get(name, {})) < FEWEST_RUNS:
+        return Effect(None, tuple(changes), "too few runs to tell")
     if len(changes) < len(shows):
         return Effect(None, tuple(changes), "it ran too short to be looked at")
     unclear = any(change.moved or change.changed for change in changes)

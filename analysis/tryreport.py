@@ -1,7 +1,9 @@
 """What ``bench try`` found, as data: the closing table, before anybody lays it out."""
 
 import math
+import os
 import shlex
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +13,9 @@ from typing import Any
 from analysis.displayed import Displayed
 from analysis.files import Line, find_journal, journal_lines, read_toml
 from analysis.paired import gain
-from analysis.remedy_stages import PILOT, VERDICT, Choice
+from analysis.remedy_stages import FEW_ROUNDS, GAP_S, PILOT, VERDICT, Choice
 from analysis.report import Note
-from analysis.stats import Decision
+from analysis.stats import DEAD_BAND, Decision
 from analysis.tried import (
     FIGURES,
     Change,
@@ -30,7 +32,7 @@ from analysis.tried import (
 from bench.blocks import BASELINE
 from bench.errors import UsageError
 from bench.schema import PLAN, disturbances
-from bench.units import about, counted
+from bench.units import about, counted, format_size
 
 
 @dataclass
@@ -117,7 +119,8 @@ def build(
     )
     report.best, report.conclusion = conclude(found, report.effects)
     report.failures = [Note(one.name, one.failure) for one in found if one.failure]
-    command = _again(given, program)
+    usual_s = [_usual_wall_s(lines, name) for name in (BASELINE, *spec.shows)]
+    command = _again(given, spec.planned_band, usual_s, program)
     report.untested = [
         Note(one.name, one.decision.reason + ": no time for more", command)
         for one in found
@@ -215,19 +218,42 @@ def _status(lines: Sequence[Line]) -> str:
     return ends[-1] if ends else ""
 
 
+def _usual_wall_s(lines: Sequence[Line], name: str) -> float:
+    """What one run takes; as long as one without it where a remedy was never run."""
+    for one in (name, BASELINE):
+        walls = [line["wall_s"] for line in lines if line["mix"] == one]
+        if walls:
+            return float(statistics.median(walls))
+    return 0.0
+
+
 def _malloc(lines: Sequence[Line]) -> str:
     found = [line["run"]["looks"].get("malloc", "") for line in lines if line["run"].get("looks")]
     return next(filter(None, found), "")
 
 
-def _again(given: Mapping[str, Any], program: str) -> str:
-    """The command with three times its budget, so that no remedy is left out."""
-    words = ["--budget", f"{math.ceil(given['budget_s'] * 3 / 60)}m"]
+def _again(
+    given: Mapping[str, Any], dead_band: float, walls_s: Sequence[float], program: str
+) -> str:
+    """The same trial with time enough that no remedy is left out."""
+    needed_s = (given["pilot_rounds"] + FEW_ROUNDS) * sum(wall + GAP_S for wall in walls_s)
+    words = ["--budget", f"{math.ceil(max(3 * given['budget_s'], 1.5 * needed_s) / 60)}m"]
     words += ["--remedies", ",".join(given["remedies"])]
     if given["metric"]:
         words += ["--metric", given["metric"]]
     if given["higher_is_better"]:
         words.append("--higher-is-better")
+    if given["stdin"] != os.devnull:
+        words += ["--stdin", given["stdin"]]
+    if given["timeout_s"]:
+        words += ["--timeout", f"{given['timeout_s']:g}s"]
+    if dead_band != DEAD_BAND:
+        words += ["--dead-band", f"{dead_band:g}"]
+    if given["show_output"]:
+        words.append("--show-output")
+    reserved = sum(int(size) * pages for size, pages in given.get("reserve", {}).items())
+    if reserved:
+        words += ["--reserve-hugepages", format_size(reserved)]
     return f"{program} try {shlex.join([*words, '--', *given['command']])}"
 
 

@@ -6,6 +6,7 @@ holds the number: ``123``, ``1.5e-3``, ``1,234,567``; a unit may follow it (``98
 """
 
 import collections
+import math
 import mmap
 import re
 from dataclasses import dataclass
@@ -81,11 +82,14 @@ def parse_number(text: str) -> tuple[float, str] | None:
         value = float(match[1].replace(",", ""))
     except ValueError:
         return None
+    # A unit nobody here knows is the program's own.
+    factor, unit = 1.0, match[2] + (match[3] or "")
     for kind, units in _KINDS:
         if match[2] in units:
-            return value * units[match[2]], kind + (match[3] or "" if kind else "")
-    # A unit nobody here knows is the program's own.
-    return value, match[2] + (match[3] or "")
+            factor, unit = units[match[2]], kind + (match[3] or "" if kind else "")
+            break
+    value *= factor
+    return (value, unit) if math.isfinite(value) else None
 
 
 def _last_match(path: Path, pattern: str) -> str | None:

@@ -52,8 +52,8 @@ class Pace:
         self._gaps_s.append(max(0.0, now - self._last_end - wall_s))
         self._last_end = now
 
-    def left_s(self, state: State) -> float:
-        """Seconds until the run is done, about."""
+    def left_s(self, state: State) -> float | None:
+        """Seconds until the run is done, about; None while nothing is known of what is left."""
         estimates: list[tuple[Entry, Block, int]] = []
         for block, rounds in self._remaining(state):
             done = state.running(block.id, state.next_round(block.id)) if rounds else []
@@ -65,11 +65,21 @@ class Pace:
         seen = [(e, b) for e, b, _ in estimates if state.walls.get((b.id, e.name))]
         measured = sum(_expected(e, b, state, warmth) or 0.0 for e, b in seen)
         estimated = sum(entry.estimate_s for entry, _ in seen)
+        if estimates and not state.walls and not any(e.estimate_s for e, *_ in estimates):
+            return None
         scale = measured / estimated if measured and estimated else 1.0
         # The median: a table after the first round takes a second that does not come again.
         gap = statistics.median(self._gaps_s) if self._gaps_s else 0.0
         return sum(
-            ((_expected(entry, block, state, warmth) or entry.estimate_s * scale) + gap) * rounds
+            (
+                (
+                    _expected(entry, block, state, warmth)
+                    or entry.estimate_s * scale
+                    or _elsewhere(entry, state)
+                )
+                + gap
+            )
+            * rounds
             for entry, block, rounds in estimates
         )
 
@@ -86,6 +96,21 @@ def _expected(entry: Entry, block: Block, state: State, warmth: float) -> float 
     if not walls:
         return None
     return statistics.median(walls[1:]) if len(walls) > 1 else walls[0] * warmth
+
+
+def _elsewhere(entry: Entry, state: State) -> float:
+    """What an entry without an estimate took in other blocks; what any did, if it never ran."""
+    own = [wall for (_, name), walls in state.walls.items() if name == entry.name for wall in walls]
+    walls = own or [wall for walls in state.walls.values() for wall in walls]
+    return statistics.median(walls) if walls else 0.0
+
+
+def _left_text(left_s: float | None) -> str:
+    return (
+        "how long it takes is not known yet"
+        if left_s is None
+        else f"about {format_duration(left_s)} left"
+    )
 
 
 class Reporter:
@@ -107,7 +132,7 @@ class Reporter:
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._last_line = 0.0
-        self._round_shown = -1
+        self._shown = ("", -1)
 
     def start(self) -> None:
         """Show the bar, where there is a terminal."""
@@ -138,29 +163,33 @@ class Reporter:
         """Show what is about to run and the time left."""
         round_ = state.next_round(block.id)
         left_s = self._pace.left_s(state)
-        where = f"round {round_ + 1}/{self._rounds}" if self._rounds else f"round {round_ + 1}"
-        if self._rounds and round_ >= self._rounds:
+        # A schedule in stages has no number of rounds, and one block a stage.
+        staged = not self._rounds
+        where = (
+            f"{block.id}, round {round_ + 1}" if staged else f"round {round_ + 1}/{self._rounds}"
+        )
+        if not staged and round_ >= self._rounds:
             where = f"extra round {round_ + 1 - self._rounds}"
         if self._bar is not None and self._task is not None:
             done = sum(sum(walls) for walls in state.walls.values())
             self._bar.update(
                 self._task,
                 completed=done,
-                total=done + left_s,
+                total=done + left_s if left_s is not None else None,
                 where=where,
-                left=f"about {format_duration(left_s)} left",
+                left=_left_text(left_s),
                 case=entry.name.replace("[", "\\["),
                 refresh=True,
             )
             return
         now = time.monotonic()
-        if round_ != self._round_shown or now - self._last_line >= PLAIN_LINE_S:
-            self._round_shown, self._last_line = round_, now
-            closed = sum(round_ < state.next_round(b.id) for b in self._blocks)
-            self.message(
-                f"{where}, block {closed + 1}/{len(self._blocks)}: "
-                f"about {format_duration(left_s)} left"
-            )
+        shown = (block.id if staged else "", round_)
+        if shown != self._shown or now - self._last_line >= PLAIN_LINE_S:
+            self._shown, self._last_line = shown, now
+            if not staged:
+                closed = sum(round_ < state.next_round(b.id) for b in self._blocks)
+                where += f", block {closed + 1}/{len(self._blocks)}"
+            self.message(f"{where}: {_left_text(left_s)}")
 
     def sample_ended(self, block: Block, entry: Entry, line: Line) -> None:
         """Learn from its time; say it where it does not count."""

@@ -180,7 +180,7 @@ def _interleave(site: Site, _argument: str) -> Change:
 
 def _bind(site: Site, argument: str) -> Change:
     nodes = _several(site)
-    node = int(argument) if argument.isdigit() else -1
+    node = int(argument) if argument.isascii() and argument.isdigit() else -1
     if node not in nodes:
         raise Refused(f"no such memory node; there are {format_cpulist(nodes)}")
     try:
@@ -269,7 +269,7 @@ def _form(row: Row) -> str:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise UsageError(f"not a count: {text!r}", "write a whole number from 1 on")
     return int(text)
 

@@ -6,6 +6,7 @@ time is from exec to exit. Processes of its group that it leaves behind are kill
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -48,7 +49,7 @@ class Command:
     @classmethod
     def of(cls, argv: list[str], **options: Any) -> "Command":  # noqa: ANN401 - of the fields' types
         """Command that can be started from here."""
-        if not argv:
+        if not argv or not argv[0]:
             raise UsageError("no command to try", "put it after --: bench try -- sort big.txt")
         try:
             "".join(argv).encode()
@@ -272,6 +273,8 @@ class CommandRunner(Runner):
     """Block of the run that says how long others may take."""
     nodes: bool = False
     """Look where memory lies."""
+    budget_for_first_s: float | None = None
+    """A first run that takes longer leaves no time for any other."""
 
     PATIENCE = 20
     """A run that takes so many times the usual time, and at least a minute, hangs."""
@@ -288,6 +291,8 @@ class CommandRunner(Runner):
         timeout_s = self.work.timeout_s
         if timeout_s is None and usual_s:
             timeout_s = max(60.0, self.PATIENCE * usual_s)
+        if block.id == self.first and self.budget_for_first_s:
+            timeout_s = min(timeout_s or math.inf, self.budget_for_first_s)
         fd = self.stop.fd if self.stop.fd >= 0 else None
         change = self.changes[entry.name]
         ran = run_once(self.work, change, stdout, stderr, fd, looker, timeout_s)
@@ -319,6 +324,8 @@ class CommandRunner(Runner):
                 failure = f"{self.metric.name} is {value[0]:g}: a ratio needs more than 0"
             else:
                 result["metric"], result["metric_unit"] = value
+        if ran.timed_out:
+            result["timed_out"] = True
         if failure:
             result["failure"] = failure
             result["said"] = tail(stderr) or tail(stdout)

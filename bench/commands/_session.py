@@ -25,6 +25,7 @@ from bench.runner import NextBlock, Runner, check_blocks, now
 from bench.schema import HOST, JOURNAL, PLAN, SCHEMA
 from bench.spawn import WORKER
 from bench.stop import Stop
+from bench.sysfs import exists
 from bench.units import counted, format_duration, parse_duration
 
 INTERRUPTED = 130
@@ -62,7 +63,7 @@ class Session:
         """Measure, save, print what is known; returns the exit code."""
         check_blocks(self.plan.blocks)
         facts = _host_facts()
-        if not self.resumed and (self.folder / JOURNAL).exists():
+        if not self.resumed and exists(self.folder / JOURNAL):
             raise UsageError(
                 f"{self.folder} holds a run already",
                 f"continue it with {self.resume_command}, or choose another -o",

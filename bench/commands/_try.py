@@ -67,6 +67,7 @@ class TrySession(Session):
             looked_at=frozenset((FIRST, PILOT)),
             first=FIRST,
             nodes=self.nodes,
+            budget_for_first_s=given["budget_s"],
         )
 
     def _save(self, state: State) -> Selection:
@@ -185,6 +186,12 @@ def _check_first(state: State, session: TrySession) -> None:
         raise UsageError(
             f"the command ran, but {last['no_metric']} in what it wrote{said}",
             f"its output is in {session.folder / 'output'}",
+        )
+    if last.get("timed_out"):
+        raise PagestormError(
+            f"the command as it is {last['failure']}{said}",
+            "give it less to do, or more time: --budget (and --timeout); a server that never ends"
+            " needs a script that starts it, drives it and ends it",
         )
     raise PagestormError(
         f"the command fails as it is: {last['failure']}, in {len(runs)} of {len(runs)} runs{said}",

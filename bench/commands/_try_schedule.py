@@ -1,6 +1,7 @@
 """First run, pilot, verdict: the schedule of ``bench try``."""
 
 import math
+import statistics
 from typing import TYPE_CHECKING, Any
 
 from bench.blocks import Block, Plan
@@ -13,6 +14,8 @@ from bench.units import format_duration
 if TYPE_CHECKING:
     from analysis.remedy_stages import Choice
 
+SLACK = 1.1
+"""Times the budget, before a remedy is given up in its pilot for its time."""
 FIRST_RUNS = 2
 """Tries that a command has to show that it works as it is."""
 
@@ -36,8 +39,9 @@ class Stages(_stages.Stages):
         self._note_begin(state)
         first = [line["run"] for line in sample_lines(state) if line["block"] == FIRST]
         if all("failure" in run for run in first):
-            return [(self.blocks[FIRST], 1)] if len(first) < FIRST_RUNS else []
-        tried = self._once("tried", lambda: self._affordable(state))
+            again = len(first) < FIRST_RUNS and not any(run.get("timed_out") for run in first)
+            return [(self.blocks[FIRST], 1)] if again else []
+        tried = self._in_time(self._once("tried", lambda: self._affordable(state)), state)
         pilot = self._live(PILOT, tried, state)
         if left := self._left(pilot, self.spec.pilot_rounds, state):
             return [(pilot, left)]
@@ -56,6 +60,38 @@ class Stages(_stages.Stages):
         found = [runs(lines, one, self.spec) for one in (PILOT, VERDICT)]
         live = [name for name in (BASELINE, *names) if not failing(found, name)]
         return self.part(block, live if BASELINE in live else [])
+
+    def _in_time(self, names: list[str], state: State) -> list[str]:
+        """Remedies whose pilot goes on: under some, a command takes many times its usual time.
+
+        The slowest are left out until the rest of the pilot and the fewest fresh runs of one remedy
+        fit the budget. A function of the rounds closed, so that a resumed run leaves out the same.
+        """
+        from analysis.intervals import pairs_needed
+        from analysis.remedy_stages import GAP_S
+
+        closed = state.next_round(PILOT)
+        if not closed:
+            return names
+        ran = {line["mix"] for line in state.samples.get((PILOT, closed - 1), [])}
+        left = [name for name in names if name in ran]
+        if closed >= self.spec.pilot_rounds:
+            return left
+        walls = {
+            name: GAP_S + statistics.median(state.walls.get((PILOT, name)) or [0.0])
+            for name in (BASELINE, *left)
+        }
+        spent_s = sum(GAP_S + wall for walls in state.walls.values() for wall in walls)
+        rounds = self.spec.pilot_rounds - closed
+
+        def needs_s() -> float:
+            own = [walls[name] for name in left]
+            fresh = pairs_needed() * (walls[BASELINE] + min(own))
+            return rounds * (walls[BASELINE] + sum(own)) + fresh
+
+        while left and spent_s + needs_s() > SLACK * self.spec.budget_s:
+            left.remove(max(left, key=walls.__getitem__))
+        return left
 
     def _affordable(self, state: State) -> list[str]:
         """Remedies that the time is enough for, in the order given."""

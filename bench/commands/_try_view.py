@@ -74,7 +74,10 @@ def show(report: "TryReport", stream: TextIO) -> None:
 def _value(value: float, report: "TryReport") -> str:
     if math.isnan(value):
         return "-"
-    return format_duration(value) if report.unit == "second" else number(value)
+    if report.unit != "second":
+        return number(value)
+    # Whole milliseconds would hide what a gain of a short command is a gain of.
+    return f"{value * 1e3:.3g}ms" if 1e-3 <= value < 0.1 else format_duration(value)
 
 
 def _piloted(one: "Tried") -> str:

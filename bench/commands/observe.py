@@ -1,11 +1,13 @@
 """``bench observe``: a running process from outside, and what could matter to it."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import PagestormError, UsageError
+from bench.sysfs import exists, is_folder
 
 if TYPE_CHECKING:
     from bench.observe.known import Known
@@ -71,8 +73,10 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.children and args.cgroup:
         raise UsageError("--children goes with --pid", "a control group has all of them anyway")
-    if args.output and Path(args.output).exists():
-        raise UsageError(f"{args.output} exists already", "-o with another name, or remove it")
+    if args.cgroup == "":
+        raise UsageError("--cgroup names no group", "--cgroup / is the whole hierarchy")
+    if args.output:
+        _check_output(Path(args.output))
     target = _target(args)
     command = _command_line(target)
     known = _known()
@@ -138,6 +142,18 @@ def _known() -> "Known":
     cost_ns = measured.shootdown_ns.get("shootdown")
     cost_s = cost_ns * 1e-9 if cost_ns is not None and cost_ns > 0 else None
     return read_known(probe=concluded, shootdown_s=cost_s)
+
+
+def _check_output(path: Path) -> None:
+    """Refuse before the window what could not be written after it."""
+    if exists(path):
+        raise UsageError(f"{path} exists already", "-o with another name, or remove it")
+    if not is_folder(path.parent):
+        raise UsageError(f"cannot write {path}: no folder {path.parent}", "-o with another path")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"cannot write {path}: {path.parent} is not yours to write", "-o with another path"
+        )
 
 
 def _write(path: Path, text: str) -> None:

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     command = Command.of(
         args.argv,
         stdin=_standard_input(args.stdin),
-        timeout_s=parse_duration(args.timeout) if args.timeout else None,
+        timeout_s=_positive("--timeout", args.timeout),
         show_output=args.show_output,
         show_on_stderr=args.json,
     )
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         command,
         metric,
         _remedies(args.remedies),
-        parse_duration(args.budget or BUDGET),
+        _positive("--budget", args.budget) or parse_duration(BUDGET),
         rounds,
         parse_share(args.dead_band) or 0.02,
         1 if args.seed is None else args.seed,
@@ -96,10 +96,22 @@ def run(args: argparse.Namespace) -> int:
     return _try.begin(folder, request, args.json, args.dry_run)
 
 
+def _positive(flag: str, text: str | None) -> float | None:
+    """Seconds that a flag gives; None where it was not given."""
+    from bench.units import parse_duration
+
+    if text is None:
+        return None
+    seconds = parse_duration(text)
+    if seconds <= 0:
+        raise UsageError(f"{flag} {text} leaves no time to run", f"{flag} 5m, or leave it out")
+    return seconds
+
+
 def _remedies(text: str | None) -> list[str]:
     from bench.tryremedies import DEFAULT, parse
 
-    names = text.split(",") if text else list(DEFAULT)
+    names = list(DEFAULT) if text is None else text.split(",")
     for name in names:  # before anything else is looked at
         parse(name)
     return names

@@ -125,7 +125,7 @@ def others(seen: Observation, known: Known) -> Finding:
     taken = f"; a hypervisor took {share(steal)} of its CPUs' time" if steal > 0 else ""
     # Of an idle program's time the wait may be most, and is still next to nothing.
     little = seen.waiting < MATTERS * max(1.0, wanted)
-    if little and steal < MATTERS:
+    if little and steal * min(1.0, wanted) < MATTERS:
         return Finding(OTHERS, CANNOT, (told + taken,))
     if throttling(seen, known).verdict == COULD and steal < MATTERS:
         return Finding(OTHERS, UNKNOWN, (told, "time in which it is throttled may be part of it"))

@@ -49,8 +49,11 @@ def _tlb(process: ProcessFigures, host: HostFigures, known: Known) -> Finding:
     memory = process.memory
     who = f"{process.name} ({process.pid})"
     reach = f"the TLB reaches {about(known.reach_bytes)} on small pages ({_source(known)})"
-    if memory.resident <= known.reach_bytes:
-        return Finding(TLB, CANNOT, (f"{who}: {about(memory.resident)} resident; {reach}",))
+    # Pages are looked at once or twice: there may have been more of them between.
+    unseen = max(0, memory.resident_max - memory.resident)
+    most = memory.resident + unseen
+    if most <= known.reach_bytes:
+        return Finding(TLB, CANNOT, (f"{who}: {about(most)} resident; {reach}",))
     if memory.huge is None:
         return Finding(
             TLB,
@@ -63,6 +66,9 @@ def _tlb(process: ProcessFigures, host: HostFigures, known: Known) -> Finding:
     told = f"{who}: {share(memory.huge / memory.resident)} of {about(memory.resident)} resident"
     told += " is on huge pages"
     if memory.small <= known.reach_bytes or memory.huge >= ON_HUGE * memory.resident:
+        if memory.small + unseen > known.reach_bytes and unseen > (1 - ON_HUGE) * memory.resident:
+            why = f"{about(most)} were resident at another time, not known on which pages"
+            return Finding(TLB, UNKNOWN, (f"{told}; {reach}", why))
         return Finding(TLB, CANNOT, (f"{told}, {about(memory.small)} on small ones; {reach}",))
     middle = middle_sizes(host)
     if memory.small < BEYOND * known.reach_bytes:

@@ -35,11 +35,13 @@ def processes(n: int) -> str:
 def _refused(seen: Observation) -> Iterator[Skip]:
     users = {process.pid: process.uid for process in seen.processes}
     for name, pids in seen.unread.items():
-        owners = sorted({f"user {users.get(pid)}" for pid in pids if users.get(pid) is not None})
+        owners = {users.get(pid) for pid in pids}
+        others = sorted(f"user {uid}" for uid in owners if uid)
+        who = [*(others or (["its user"] if None in owners else [])), "root (CAP_SYS_PTRACE)"]
         yield Skip(
             _REFUSED.get(name, name),
             f"/proc/PID/{name} was refused for {processes(len(pids))}",
-            f"run as {' or '.join(owners) or 'its user'}, or as root (CAP_SYS_PTRACE)",
+            f"run as {', or as '.join(who)}",
         )
 
 

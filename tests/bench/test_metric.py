@@ -29,7 +29,7 @@ def test_numbers_as_programs_print_them(text, value, kind):
     assert found[1] == kind
 
 
-@pytest.mark.parametrize("text", ["", "fast", "1.2.3", "1,23", "nan", "--"])
+@pytest.mark.parametrize("text", ["", "fast", "1.2.3", "1,23", "nan", "--", "1e999", "1e308h"])
 def test_what_is_no_number_is_none(text):
     assert parse_number(text) is None
 

@@ -442,6 +442,8 @@ def test_faults_of_the_command_line(capsys, tmp_path):
         (["--pid", pid, "--for", "0"], "no sensible window"),
         (["--pid", pid, "--interval", "1ms"], "no sensible window"),
         (["--pid", pid, "-o", str(there)], "exists already"),
+        (["--pid", pid, "-o", str(there / "no" / "file")], "no folder"),
+        (["--cgroup", ""], "--cgroup /"),
         (["--cgroup", "/", "--children"], "--children goes with --pid"),
         (["--pid", "0"], "no process 0"),
     ):

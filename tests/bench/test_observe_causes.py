@@ -33,6 +33,13 @@ def test_an_idle_program_loses_nothing_to_memory_however_large_it_is():
     assert set(verdicts(seen).values()) == {"cannot"}
 
 
+def test_what_a_hypervisor_takes_is_not_taken_from_an_idle_program():
+    idle = process(cpus_used=0.001, running=0.0, on_cpus={})
+    assert verdicts(observation(idle, host=host(steal=0.3)))["CPUs taken by others"] == "cannot"
+    busy = process(cpus_used=1.0)
+    assert verdicts(observation(busy, host=host(steal=0.3)))["CPUs taken by others"] != "cannot"
+
+
 # ---- pages --------------------------------------------------------------------------------------
 
 
@@ -51,6 +58,20 @@ def test_an_idle_program_loses_nothing_to_memory_however_large_it_is():
 )
 def test_tlb_reach_is_judged_by_what_is_on_small_pages(resident, huge, verdict):
     assert verdicts(observation(process(memory=memory(resident, huge))))["TLB reach"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("resident", "huge", "most", "verdict"),
+    [
+        (2 * MIB, 0, 7 * MIB, "cannot"),  # never beyond the reach
+        (2 * MIB, 0, 4096 * MIB, "unknown"),
+        (4096 * MIB, 4096 * MIB, 4100 * MIB, "cannot"),
+        (64 * MIB, 64 * MIB, 4096 * MIB, "unknown"),
+    ],
+)
+def test_memory_that_was_there_at_another_time_is_not_left_out(resident, huge, most, verdict):
+    seen = observation(process(memory=memory(resident, huge, resident_max=most)))
+    assert verdicts(seen)["TLB reach"] == verdict
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ def test_fault_storm(program):
     counted = seen.processes[0].minor_per_s * seen.seconds
     assert 0 < counted <= after - before
     # All of it was given back: it holds 4 MiB at most.
-    assert seen.processes[0].untraced_per_s > 0.9 * seen.processes[0].minor_per_s
+    untraced = seen.processes[0].untraced_per_s * seen.seconds
+    assert untraced >= counted - (5 * MIB) // os.sysconf("SC_PAGESIZE")
 
 
 def test_a_large_working_set_on_small_pages(program):
@@ -113,10 +114,12 @@ def test_huge_pages(program):
         if huge < 62 * MIB:
             pytest.skip(f"of 64 MiB the host gave {huge >> 20} MiB huge pages")
         seen, found = observe(process_target(ROOT, pid))
+        assert (
+            huge <= seen.processes[0].memory.kinds["anonymous"][1] <= rollup(pid, "AnonHugePages")
+        )
     assert could(found) == set()
     assert found[TLB].verdict == "cannot"
-    assert "% of 65MiB resident is on huge pages" in found[TLB].because[0]
-    assert seen.processes[0].memory.kinds["anonymous"][1] == huge
+    assert "resident is on huge pages" in found[TLB].because[0]
 
 
 @pytest.mark.hugetlb
@@ -144,7 +147,7 @@ def test_unmap_storm(program):
     # nothing to shoot down, and the kernel's own count says so.
     enough = seen.host.shootdowns * SHOOTDOWN_WORST_S >= 0.02 * seen.cpus_used
     assert (found[SHOOTDOWNS].verdict == "could matter") == enough
-    assert enough or seen.waiting > 0.2
+    assert enough or seen.waiting > 0.2 or (seen.host.steal or 0.0) > 0.02
 
 
 def test_more_threads_than_cpus(program):
@@ -201,10 +204,16 @@ def test_throttled_group(program):
     assert [process.pid for process in group.processes] == [pid]
 
 
-def test_a_target_that_ends_is_a_result(capsys):
+def test_a_target_that_ends_is_a_result(capsys, monkeypatch):
     with subprocess.Popen(["sleep", "100"]) as running:
-        end = threading.Timer(3.0, running.kill)
-        end.start()
+        look = Sampler.run
+
+        def and_end(sampler, stop):
+            """The window has begun, however long the way there took."""
+            threading.Timer(1.0, running.kill).start()
+            return look(sampler, stop)
+
+        monkeypatch.setattr(Sampler, "run", and_end)
         assert main(["observe", "--pid", str(running.pid), "--for", "60s"]) == 0
     assert "ended after" in capsys.readouterr().out
 

@@ -7,9 +7,11 @@ import pytest
 from faked import pages_plan
 
 from bench import progress
+from bench.blocks import BASELINE
 from bench.journal import State
 from bench.mix import mix_name
 from bench.progress import Pace, Reporter, remaining_rounds
+from bench.tryplan import make_plan
 
 
 class Clock:
@@ -67,6 +69,20 @@ def test_a_first_guess_is_the_plan_s_own():
     plan = pages_plan(rounds=6)
     pace = Pace(remaining_rounds(plan.blocks, plan.rounds))
     assert pace.left_s(State()) == pytest.approx(plan.estimate_s)
+
+
+def test_nothing_is_claimed_of_a_command_that_never_ran():
+    """Its plan has no estimate: a first run is one."""
+    plan = make_plan(["thp"], 1)
+    first, pilot, _ = plan.blocks
+    state = State()
+    assert Pace(lambda _: [(first, 1)]).left_s(state) is None
+    for row in (
+        {"kind": "sample", "mix": BASELINE, "wall_s": 2.0},
+        {"kind": "block", "status": "ok", "reason": ""},
+    ):
+        state.apply({"block": first.id, "round": 0, "attempt": 0, **row})
+    assert Pace(lambda _: [(pilot, 3)]).left_s(state) == pytest.approx(2 * 3 * 2.0)
 
 
 def test_what_is_left_out_takes_no_time():

@@ -151,6 +151,11 @@ def test_a_command_that_fails_by_itself_ends_the_trial(tmp_path):
         (("--higher-is-better", "--", "true"), "not better"),
         (("--stdin", "/no/such/file", "--", "cat"), "/no/such/file"),
         (("--budget", "1s", "--remedies", "none", "--", "sleep", "0.2"), "--budget"),
+        (("--budget", "0", "--", "true"), "--budget 0"),
+        (("--timeout", "0", "--", "true"), "--timeout 0"),
+        (("--remedies", "", "--", "true"), "unknown remedy"),
+        (("--remedies", "threads:²", "--", "true"), "not a count"),
+        (("--", ""), "no command"),
     ],
 )
 def test_bad_requests_name_what_is_wrong(words, told, tmp_path):
@@ -238,3 +243,33 @@ def test_output_is_kept_in_files_or_shown(done, tmp_path):
     for benchmark in pyperf.BenchmarkSuite.load(str(tmp_path / "out/pyperf.json")).get_benchmarks():
         for one in benchmark.get_runs():
             assert one.values == (one.get_metadata()["ps_wall_s"],)
+
+
+def test_a_command_that_never_ends_takes_no_more_than_the_budget(tmp_path):
+    began = time.monotonic()
+    flags = ("--budget", "1s", "--remedies", "none")
+    code, _, err = trial(tmp_path / "out", *flags, command=("sleep", "1000"))
+    assert code == 1
+    assert "did not end within 1 s" in err
+    assert "--budget" in err
+    assert time.monotonic() - began < 60, "and is not tried twice"
+
+
+def test_a_remedy_that_makes_it_slow_is_given_up_for_its_time(tmp_path):
+    """Of thirty times the usual time the budget has no room: one round is enough to know."""
+    job = '[ -z "$OMP_NUM_THREADS" ] || exec sleep 6'
+    words = ("--remedies", "threads:1,none", "--budget", "25s", "--stdin", __file__, "--json")
+    code, out, err = trial(tmp_path / "out", *words, command=("sh", "-c", job))
+    assert code == 0, err
+    rows = [json.loads(row) for row in journal_rows(tmp_path / "out")]
+    slow = [row for row in rows if row["kind"] == "sample" and row["mix"] == "threads:1"]
+    assert len(slow) == 1
+    found = json.loads(out)
+    by_name = {one["name"]: one["decision"]["verdict"] for one in found["remedies"]}
+    assert by_name["threads:1"] == "not tested"
+    assert by_name["none"] != "not tested"
+    assert found["effects"]["threads:1"] == "too few runs to tell"
+    (untested,) = found["untested"]
+    minutes = int(untested["remedy"].split("--budget ")[1].split("m ")[0])
+    assert 60 * minutes > 18 * 6, "time for a pilot of it and for runs that decide"
+    assert f"--stdin {__file__}" in untested["remedy"]
