@@ -298,6 +298,17 @@ class Sweep(Table):
         return self
 
     @model_validator(mode="after")
+    def _something_to_compare(self) -> Self:
+        # Other axes have words that stand for several values.
+        if self.compare in ("process", "aligned", "pin", "beside"):
+            values = getattr(self, self.compare)
+            if len(values) < 2:
+                raise ValueError(
+                    f"compare {self.compare!r} needs at least two values of {self.compare}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _node_and_pin(self) -> Self:
         if self.node and any(pin not in ("compact", "scatter") for pin in self.pin):
             raise ValueError("'node' goes with pin compact or scatter only")

@@ -240,6 +240,12 @@ def test_pydantic_is_imported_for_files_of_users_only():
     assert sorted(users) == ["pipelinefile.py", "scenariofile.py", "sweep.py", "sweepfile.py"]
 
 
+@pytest.mark.parametrize("axis", ["process", "aligned", "pin", "beside"])
+def test_one_value_is_no_comparison(axis):
+    found = faults_of({"sweep": [{"kernels": ["stream"], "compare": axis}]})
+    assert "at least two values" in found["sweep[0]"]
+
+
 def test_two_kernels_are_no_comparison_of_parameters():
     found = faults_of({"sweep": [{"kernels": ["stream", "walk"], "compare": "kernels"}]})
     assert "one kernel" in found["sweep[0]"]
