@@ -113,6 +113,7 @@ class Reader:
         if not found.line.size:
             return _NO_RECORDS
         self.records += found.line.size
+        self.decimals = max(self.decimals, found.decimals)
         event = _ids(text, found.event, self._event_ids, self._event)
         unknown = event == UNKNOWN
         if unknown.any():
@@ -122,7 +123,6 @@ class Reader:
             found, event = found.rows(~unknown), event[~unknown]
             if not event.size:
                 return _NO_RECORDS
-        self.decimals = max(self.decimals, found.decimals)
         if len(self._detail_ids) > MOST_DETAILS:
             self._detail_ids.clear()
         job = _ids(text, found.job, self._job_ids, self._job)
@@ -161,15 +161,15 @@ class Reader:
             self._faults.add("malformed", number)
             return None
         _, digits, name, job = columns[:4]
-        event = self._event(name)
-        if not name or not job or event == UNKNOWN:
-            if name and job:
-                self._unknown(number, name)
-            else:
-                self._faults.add("malformed", number)
+        if not name or not job:
+            self._faults.add("malformed", number)
             return None
         point = digits.find(b".")
         self.decimals = max(self.decimals, 0 if point < 0 else len(digits) - 1 - point)
+        event = self._event(name)
+        if event == UNKNOWN:
+            self._unknown(number, name)
+            return None
         raw, figure = columns[4] if len(columns) == 5 else b"", nan
         if match := _FIGURE.search(raw):
             raw, figure = raw[: match.start()], float(match[0])

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from timelines import job_name, prover_lines, record, task_lines
 
@@ -416,6 +416,7 @@ plain = st.builds(
 
 
 @settings(max_examples=400)
+@example([b"TIMELINE,0,SYNTH_START,j,\n", b"TIMELINE,0.000,GPU_STAR,j,\n"])
 @given(st.lists(plain, min_size=1, max_size=12))
 def test_reading_a_block_at_once_is_the_same_as_line_by_line(parts):
     """A block with an escape code is read line by line; here the code stands in no record."""
