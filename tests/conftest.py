@@ -1,13 +1,17 @@
 """What all tests share."""
 
+import os
 import signal
 
 import pytest
 from hypothesis import settings
 
-# No test asserts an absolute time, and that includes hypothesis' own deadline of 200 ms a case.
-settings.register_profile("pagestorm", deadline=None)
-settings.load_profile("pagestorm")
+# No test asserts an absolute time, and that includes hypothesis' own deadline of 200 ms a case. The
+# same examples come each time, so that a failure is the change's; new ones are looked for with
+# HYPOTHESIS_PROFILE=search.
+settings.register_profile("pagestorm", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "pagestorm"))
 
 
 def pytest_collection_modifyitems(config, items):
