@@ -11,6 +11,7 @@ from analysis.timeline.steady import Mean
 from analysis.timeline.summary import RunSummary, TimelineReport
 from analysis.timeline.timings import Timing
 from analysis.timeline.utilisation import GAP_EDGES_S, Gap, Utilisation
+from analysis.wording import percent
 from bench.units import counted
 
 LEAST_COMPANY = 0.05
@@ -302,11 +303,6 @@ def number(value: float) -> str:
     if abs(value) < 1e-3:
         return f"{value:.0e}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}"
-
-
-def percent(share: float) -> str:
-    """``+18%``, ``-1.3%``."""
-    return f"{share:+.0%}" if abs(share) >= 0.1 else f"{share:+.1%}"
 
 
 def _share(value: float) -> str:
